@@ -116,8 +116,8 @@ def ssh_config_of(path: str | os.PathLike[str], expression: str) -> str:
     # The public half is enough where an agent has the key.
     if not any(os.path.exists(f"{reached.key}{end}") for end in ("", ".pub")):
         raise HalInventoryError(
-            f"{reached.key}: no such key; a new site's is made by playbooks/authorities.yml, and where another counts"
-            f" {path} says state: FOLDER or ssh: {{key: FILE}}"
+            f"{reached.key}: no such key; playbooks/authorities.yml makes that of a new site; if another one counts,"
+            f" write state: FOLDER or ssh: {{key: FILE}} into {path}"
         )
     return ssh_config(nodes, reached)
 

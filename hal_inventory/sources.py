@@ -148,7 +148,7 @@ def _for_ssh(path: Path, document: Document, where: tuple[str, ...], value: str)
     if '"' in value:
         document.add(where, "has a quotation mark, which ssh takes for the end of a path")
     elif expanded.startswith("~"):
-        document.add(where, f"{value.partition('/')[0]} is the home of nobody here; a folder of that name is ./~...")
+        document.add(where, f"{value.partition('/')[0]} is nobody's home here; a folder of that name is ./~...")
     return path.parent / expanded
 
 

@@ -175,9 +175,5 @@ def _check_disks(path: Path_, raid: RaidSet, node: Node, taken: dict[tuple[str, 
         return
     wanted = 1 if raid.controller == "hardware" else raid.drives
     if disks and len(disks) != wanted:
-        right = (
-            "a controller shows its RAID set as one disk"
-            if raid.controller == "hardware"
-            else "of so many drives it is"
-        )
-        checks.fault(where, f"names {len(disks)}, and {right}: {wanted}")
+        why = "a controller shows its RAID set as one disk" if raid.controller == "hardware" else "one for each drive"
+        checks.fault(where, f"names {len(disks)}, not {wanted}: {why}")

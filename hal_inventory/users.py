@@ -75,7 +75,8 @@ def check(users: tuple[User, ...], document: Document) -> tuple[User, ...]:
         first = uids.setdefault(user.uid, user.name)
         if first != user.name:
             where = f"users.{first}, line {document.line(('users', first, 'uid'))}"
-            document.add(("users", user.name, "uid"), f"uid {user.uid} is {first}'s ({where}); each has one of his own")
+            words = f"uid {user.uid} is {first}'s ({where}); each account has its own"
+            document.add(("users", user.name, "uid"), words)
         if user.slot is None:
             if user.fakeroot is not None:
                 document.add(("users", user.name, "fakeroot"), "does not go without slot; give one, or take this away")

@@ -258,7 +258,7 @@ def _check_time_zones(read: Variables) -> None:
         if not _is_zone("Etc/UTC"):
             read.remarks.append(f"{TIME_ZONE} was not checked: this machine has no time zones (package tzdata)")
             return
-        message = f'"{value.text}" is no time zone{_near_zone(value.text)}'
+        message = f'"{value.text}" is not a time zone{_near_zone(value.text)}'
         read.findings.append(Finding(document.file, value.line, TIME_ZONE, message))
 
 

@@ -74,7 +74,7 @@ def _read(entry: Any, name: str) -> tuple[Accepted, Any]:
     """Return an entry, and the nodes that it is for; None for all."""
     key = FIELDS[name][0]
     if not isinstance(entry, Mapping) or not entry.get(key) or not entry.get("reason"):
-        raise AuditError(f"{name}: each needs {key} and reason, this one does not: {entry!r}")
+        raise AuditError(f"{name}: each entry needs {key} and reason, unlike {entry!r}")
     where = f"{name}: {entry[key]}"
     for field in entry:
         if field not in FIELDS[name]:

@@ -39,7 +39,7 @@ def problem(*names: str) -> str:
     what = "it" if len(missing) == 1 else "them"
     return (
         f"the {which} not loaded, so {_listed([WITHOUT[name] for name in missing])}: name {what} in callbacks_enabled"
-        f" (ANSIBLE_CALLBACKS_ENABLED), or use this project's ansible.cfg. docs/clients.md"
+        f" (ANSIBLE_CALLBACKS_ENABLED), or use this project's ansible.cfg: see docs/clients.md"
     )
 
 

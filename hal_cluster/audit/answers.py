@@ -82,12 +82,12 @@ def problem_of(answer: object) -> str:
     for name, most in MOST_ITEMS.items():
         number = len(lists.get(name) or ())
         if number > most:
-            return f"the module's answer has {number} {name}, and {most} at the most: not read"
+            return f"the module's answer has {number} {name}: more than {most}, so it was not read"
     if any(
         not isinstance(difference, Mapping) or not difference.get("resource")
         for difference in (*answer["differences"], *(answer.get("planned") or ()))
     ):
-        return "the module's answer has a difference of no resource"
+        return "the module's answer has a difference that names no resource"
     return ""
 
 
@@ -114,7 +114,7 @@ def _record(host: str, record: object) -> Iterator[Finding]:
     if status in ("ok", ""):
         return
     if status == "none" and used != "copy":
-        words = "this node was never converged by this toolkit; hal-audit adopt proposes a record"
+        words = "this toolkit never rolled out this node; hal-audit adopt proposes a record"
         yield Finding(host, "no-record", "record:node", "unknown", summary=words)
         return
     words = {
@@ -191,18 +191,18 @@ def _packages(host: str, packages: object, accepted: Sequence[Accepted], recorde
             continue
         yield Finding(
             *(host, "package-extra", f"package:{bare}", "drift", "node"),
-            summary="installed since the last converge, and by no rollout",
+            summary="installed since the last rollout, and not by one",
             is_=str(name),
         )
     if packages.get("unknown") and not recorded_nothing:
-        words = one_line(f"which packages nobody declared cannot be told: {packages['unknown']}")
+        words = one_line(f"it cannot be told which packages nobody declared: {packages['unknown']}")
         yield Finding(host, "package-extra", "packages:all", "unknown", summary=words)
 
 
 def _check(host: str, check: Mapping[str, Any]) -> Iterator[Finding]:
     name, status = str(check.get("check")), str(check.get("status"))
     if name not in CHECKS:
-        yield unreadable(host, f"it answered a check that nobody asks for: {quoted(name)}")
+        yield unreadable(host, f"it answered a check that nobody asked for: {quoted(name)}")
         return
     if status == "pass" or name == "packages":  # of which every package is a finding
         return
@@ -217,7 +217,7 @@ def _check(host: str, check: Mapping[str, Any]) -> Iterator[Finding]:
 def _more(host: str, more: object) -> Iterator[Finding]:
     for name, number in sorted(more.items()) if isinstance(more, Mapping) else ():
         if number:
-            words = one_line(f"{number} more {name} than an answer may have; repair these, and look again")
+            words = one_line(f"{number} more {name} than an answer may have; repair these, then audit again")
             yield Finding(host, "changed", "node", "drift", "node", words)
 
 

@@ -72,7 +72,7 @@ def whole_roles(
             yield Finding(host, "not-rolled-out", f"role:{name}", "drift", "declaration", words, role=name)
     for entry in entries if not partial else ():
         if entry["role"] not in every and not entry.get("orphaned"):
-            reason = f"the node has not got the role {entry['role']} any more"
+            reason = f"the node no longer has the role {entry['role']}"
             yield _left(host, entry, owner_of(str(entry["resource"])), reason)
 
 
@@ -126,7 +126,7 @@ def _differently(host: str, entry: Mapping[str, Any], now: Entry) -> Iterator[Fi
         content = name in DIGESTS
         yield Finding(
             *(host, "declared-differently", str(entry["resource"]), "drift", "declaration"),
-            "another content is declared now" if content else f"another {name} is declared now",
+            "the declared content has changed" if content else f"the declared {name} has changed",
             name,
             now.declared.get(name),
             before.get(name),
@@ -198,5 +198,5 @@ def _inputs_changed(host: str, role: str, undecided: list[Undecided], fault: str
     else:
         names = [f"{task_title(task.owner.task)} ({task.owner.source}: {task.reason})" for task in undecided]
         more = f" and {len(names) - MOST_TASKS} more" if len(names) > MOST_TASKS else ""
-        words += f"; what these tasks declare now shows in a rollout only: {'; '.join(names[:MOST_TASKS])}{more}"
+        words += f"; only a rollout shows what these tasks declare now: {'; '.join(names[:MOST_TASKS])}{more}"
     return Finding(host, "inputs-changed", f"role:{role}", "unknown", "declaration", words, role=role)

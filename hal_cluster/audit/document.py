@@ -45,7 +45,7 @@ class Audit:
         """Return the document. A node that was to be looked at and is not here is a finding."""
         for host in self.expected:
             if host not in self.nodes:
-                self.lost(unreadable(host, "it was not looked at: the audit ended before"))
+                self.lost(unreadable(host, "it was not looked at: the audit ended before that"))
         if not self.nodes:
             words = "nothing was checked: no node was looked at"
             self.findings.append(Finding("", "nothing-checked", "audit", "unknown", summary=words))
@@ -97,7 +97,7 @@ class Audit:
                 words = "; ".join(f"{version} on {fold(names)}" for version, names in sorted(hosts.items()))
                 yield Finding(
                     *("", "out-of-step", f"package:{package}", "drift", ""),
-                    summary=f"{' and '.join(groups)} nodes have to have the same",
+                    summary=f"{' and '.join(groups)} nodes must have the same version",
                     is_=words,
                 )
 

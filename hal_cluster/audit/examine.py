@@ -239,7 +239,7 @@ class Examination:
         watched = [*default_watched(), *self._list("audit_watched_extra")]
         for folder in watched:
             if not isinstance(folder, Mapping) or not folder.get("path"):
-                raise AuditError("audit_watched_extra: each has a path, and may have names, accepted and what")
+                raise AuditError("audit_watched_extra: each needs a path, and may have names, accepted and what")
         return [{**folder, "accepted": [*(folder.get("accepted") or []), *known]} for folder in watched]
 
     def _accepted(self, name: str) -> list[Accepted]:

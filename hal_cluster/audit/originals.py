@@ -63,7 +63,7 @@ def plan_of(
         [f"{nodes}: {line}" for line, nodes in _folded(_by_host(results, "changed_since"))] if not changed_ok else []
     )
     if refused:
-        refused[-1] += ": look at it first, since it is lost; -e giveback_changed_ok=true permits that"
+        refused[-1] += ": look at it first, because it will be lost; -e giveback_changed_ok=true permits that"
     jobs = {host: [", ".join(said["jobs"])] for host, said in results.items() if said.get("jobs")}
     refused += [f"{nodes}: jobs run there, and {words} would stop: drain it first" for words, nodes in _folded(jobs)]
     serving = {host: [", ".join(said["serving"])] for host, said in results.items() if said.get("serving")}
@@ -80,11 +80,13 @@ def _in_queue(asked: Mapping[str, Any], unasked_ok: bool) -> str:
         return ""
     if asked.get("rc") != 0:
         said = one_line(str(asked.get("stderr") or asked.get("msg")))
-        words = f"Slurm does not say whether jobs run ({said}): see that none does, and give giveback_unasked_ok=true"
+        words = (
+            f"Slurm does not say whether jobs run ({said}): make sure that none does, and give giveback_unasked_ok=true"
+        )
         return "" if unasked_ok else words
     jobs = str(asked.get("stdout") or "").split()
     words = f"{len(jobs)} jobs run" if len(jobs) != 1 else f"job {one_line(jobs[0])} runs"
-    return f"{words}: wait until they ended, or end them" if jobs else ""
+    return f"{words}: wait until they end, or end them" if jobs else ""
 
 
 def _by_host(results: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, list[str]]:

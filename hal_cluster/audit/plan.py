@@ -78,7 +78,7 @@ class Plan:
             tasks = [task for task in self.undecided if task.role == role]
             names = [f"{task.title} ({task.source}: {one_line(task.why, MOST_WHY)})" for task in tasks[:MOST_TASKS]]
             more = [f"{len(tasks) - MOST_TASKS} more tasks"] if len(tasks) > MOST_TASKS else []
-            words = "what these tasks do shows in a run only: " + "; ".join([*names, *more])
+            words = "only a run shows what these tasks do: " + "; ".join([*names, *more])
             findings.append(Finding(host, UNDECIDED, f"role:{role}", "aside", "declaration", words, role=role))
         return findings
 

@@ -108,7 +108,7 @@ class Static:
             result = {"checksum": hashlib.sha1(data).hexdigest()} if data is not None and not secret else {}
             managed = identities(known_task.module, arguments, result, secret=secret, task=known_task.owner.task)
             if not managed and known_task.manages is None and known_task.module not in WRITING:
-                raise CannotTellError("what it manages shows when it runs")
+                raise CannotTellError("only a run shows what it manages")
             said_of = {resource.resource for resource in resources}
             resources += [resource for resource in managed if resource.resource not in said_of]
             self.contents.update(contents(known_task.module, arguments))
@@ -186,7 +186,7 @@ class Static:
             plugin = lookup_loader.get(task.loop_with, loader=self.play._loader, templar=templar)
             items = plugin.run(items if isinstance(items, list) else [items], variables=variables)
         if not isinstance(items, list):
-            raise CannotTellError("its loop is no list")
+            raise CannotTellError("its loop is not a list")
         control = task.loop_control
         name = (control.loop_var if control else None) or "item"
         index = control.index_var if control else None

@@ -23,7 +23,7 @@ _ADVICE = {
     "package-extra": "remove it, let a role declare it, or say in audit_packages_accepted why it is right",
     "uid-0": "take the uid away from every user but root",
     "kernel": "reboot the node when its jobs allow it",
-    "clock": "see what chronyc tracking says there",
+    "clock": "run chronyc tracking on the node",
     "hardware": "have a look at the node; no rollout repairs this",
     "orphaned": "nobody manages it: remove it from the node, or declare it again",
     "out-of-step": "declare one version for both, and roll it out",
@@ -46,7 +46,7 @@ def repair(finding: Finding, limit: str, options: str) -> str:
     if finding.kind in _ADVICE:
         return _ADVICE[finding.kind]
     if finding.role and not is_known(finding.role):
-        return f"no rollout does: this project has no role {quoted(finding.role)}"
+        return f"no rollout repairs it: this project has no role {quoted(finding.role)}"
     if not finding.role and finding.resource.startswith("file:"):
         return _NOBODYS.get(finding.kind, "")
     return f"{site} --tags {finding.role}" if finding.role else ""
@@ -59,7 +59,7 @@ def is_known(role: str) -> bool:
 
 def _restart(unit: str, limit: str, options: str) -> str:
     if not UNIT.fullmatch(unit):
-        return f"restart what reads it: {quoted(unit)} is no name of a unit"
+        return f"restart what reads it: {quoted(unit)} is not the name of a unit"
     # Ansible undoes backslashes in such a value, and systemd's names of devices have them.
     arguments = f"name={unit.replace(BACKSLASH, BACKSLASH * 2)} state=restarted"
     asked = f"ansible {options}--become -m ansible.builtin.systemd_service"

@@ -112,7 +112,7 @@ def requests(store: Store, host: str, run: str) -> list[tuple[Any, dict[str, Any
         document = read_json(path)
         missing = [key for key in (*ARGUMENTS, "run") if key not in document]
         if missing:
-            raise AuditError(f"{path} has no {missing[0]}: remove it, the next rollout records what it had")
+            raise AuditError(f"{path} has no {missing[0]}: remove it; the next rollout records what it had")
         arguments = {key: document[key] for key in ARGUMENTS}
         calls.append((path, {**arguments, "run": {**document["run"], "now": round(time.time(), 3)}}))
     return calls

@@ -73,7 +73,7 @@ class Store:
         key = path.read_bytes()
         if len(key) != KEY_BYTES:
             raise AuditError(
-                f"{path} has {len(key)} bytes instead of {KEY_BYTES}: remove it, the next rollout makes another"
+                f"{path} has {len(key)} bytes instead of {KEY_BYTES}: remove it; the next rollout makes another"
             )
         return key
 
@@ -180,7 +180,7 @@ def _read(path: Path) -> bytes:
     try:
         limited(data)
     except BoundError as error:
-        raise AuditError(f"{path} has {error}. Remove it: the next rollout makes another") from None
+        raise AuditError(f"{path} has {error}. Remove it; the next rollout makes another") from None
     return data
 
 

@@ -16,9 +16,9 @@ from hal_inventory.printable import one_line
 from hal_inventory.ranges import fold
 
 LEGEND = (
-    "SAME: as declared already. NEW: a rollout makes it. OTHER: it is there and differs, a rollout replaces or removes"
-    " it. UNKNOWN: could not be read, which is not fine. PROMISES: do not hold now. IN RUN: tasks of which a run alone"
-    " shows what they do."
+    "SAME: as declared already. NEW: a rollout makes it. OTHER: it is there and differs; a rollout replaces or removes"
+    " it. UNKNOWN: it could not be read, which is not fine. PROMISES: those that do not hold now. IN RUN: tasks that"
+    " only a run can show."
 )
 MOST_NAMES = 12
 MOST_REASON = 100

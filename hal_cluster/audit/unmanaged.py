@@ -51,7 +51,7 @@ def added(
     for name, made in (("unmanaged", _unmanaged), ("package_files", _package_file)):
         every = _dicts(answer, name)
         if len(every) > MOST:
-            words = f"the module's answer has {len(every)} {name}, and {MOST} at the most: not read"
+            words = f"the module's answer has {len(every)} {name}: more than {MOST}, so it was not read"
             more.append(unreadable(host, words))
             continue
         for entry in every:
@@ -88,7 +88,7 @@ def _unmanaged(host: str, entry: Mapping[str, Any], differing: set[str]) -> Find
     kind = str(entry.get("kind"))
     kind = kind if kind in KINDS else "changed"
     package, note = str(entry.get("package") or ""), str(entry.get("note") or "")
-    whose = f"no role manages it, package {package} has it" if package else "no role manages it"
+    whose = f"no role manages it; package {package} has it" if package else "no role manages it"
     words = NEW if kind == "extra" else WORDS[kind]
     within = [str(resource) for resource in _list(entry.get("within"))]
     causes = [resource for resource in (*within, f"package:{package}") if resource in differing]

@@ -27,7 +27,7 @@ def connect(target: Target, *, changing_password: bool = False) -> Bmc:
     everybody knows, unless it is to be changed.
     """
     if target.kind not in KINDS:
-        answer = f"kind {target.kind!r} is none of {', '.join(KINDS)}"
+        answer = f"kind {target.kind!r} is not one of {', '.join(KINDS)}"
         raise BmcError(target.label, "a connection", answer, Fault.CONFIGURATION)
     if target.address.endswith(PLACEHOLDER_ADDRESS):
         answer = "its address is a placeholder: put the real one into cluster.yml and take !placeholder away"

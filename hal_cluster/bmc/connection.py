@@ -192,7 +192,8 @@ class Connection:
                 if "@odata.id" in member:
                     members.append(member if len(member) > 1 else self.get(str(member["@odata.id"])))
                 if len(members) > MOST_MEMBERS:
-                    raise self.failed(f"a list of more than {MOST_MEMBERS:,}, which may have no end", Fault.REFUSED)
+                    answer = f"a list of more than {MOST_MEMBERS:,} entries, which may never end"
+                    raise self.failed(answer, Fault.REFUSED)
             more = collection.get("Members@odata.nextLink")
             collection = self.get(str(more)) if more else None
         return members
@@ -216,7 +217,7 @@ class Connection:
         except BoundError as error:
             raise self.failed(f"{response.status_code}, and {error}", Fault.REFUSED) from None
         except (ValueError, RecursionError):
-            raise self.failed(f"{response.status_code}, and what is no JSON", Fault.REFUSED) from None
+            raise self.failed(f"{response.status_code}, and not with JSON", Fault.REFUSED) from None
         return document if isinstance(document, dict) else {}
 
     # --- errors
@@ -231,7 +232,7 @@ class Connection:
         if isinstance(error, sushy.exceptions.ConnectionError):
             cause = error.__context__
             return self._transport(cause if isinstance(cause, Exception) else error)
-        return self.failed(f"what this does not understand: {error}", Fault.REFUSED)
+        return self.failed(f"what this program does not understand: {error}", Fault.REFUSED)
 
     def _http(self, error: Any) -> BmcError:
         status = int(error.status_code or 0)
@@ -270,7 +271,7 @@ class Connection:
                 return self.failed(answer, Fault.SILENT)
         if isinstance(error, requests.exceptions.ConnectionError):
             return self.failed("it ended the connection without an answer", Fault.SILENT)
-        return self.failed(f"what this does not understand: {type(error).__name__}", Fault.REFUSED)
+        return self.failed(f"what this program does not understand: {type(error).__name__}", Fault.REFUSED)
 
     def _certificate(self, text: str) -> str:
         its = ""
@@ -279,14 +280,14 @@ class Connection:
         if "ingerprint" in text:
             return f"its certificate is not the one that was pinned{its}"
         for words, answer in (
-            ("expired", "its certificate has run out"),
-            ("not yet valid", "its certificate is of tomorrow: compare its clock with ours"),
-            ("mismatch", "its certificate is of another name or address"),
-            ("not valid for", "its certificate is of another name or address"),
-            ("self-signed", "its certificate is signed by nobody but itself"),
-            ("self signed", "its certificate is signed by nobody but itself"),
-            ("unable to get", "its certificate is of another authority"),
-            ("signature failure", "its certificate is of another authority"),
+            ("expired", "its certificate has expired"),
+            ("not yet valid", "its certificate is not valid yet: compare its clock with ours"),
+            ("mismatch", "its certificate is for another name or address"),
+            ("not valid for", "its certificate is for another name or address"),
+            ("self-signed", "its certificate is signed only by itself"),
+            ("self signed", "its certificate is signed only by itself"),
+            ("unable to get", "its certificate is from another authority"),
+            ("signature failure", "its certificate is from another authority"),
         ):
             if words in text:
                 unpinned = "; it is not the one that was pinned, either" if self.target.fingerprint else ""

@@ -69,7 +69,7 @@ def _host_key(target: Target, asked: str) -> paramiko.PKey:
         return paramiko.PKey.from_type_string(kind, base64.b64decode(rest.split()[0], validate=True))
     except (IndexError, binascii.Error, ValueError, paramiko.SSHException, paramiko.UnknownKeyType):
         what = "is not one (ssh-ed25519 AAAA...)" if target.console_key.strip() else "is not declared"
-        answer = f"its ssh host key {what}: docs/bmc.md says how to read it, bmc_console_keys has it"
+        answer = f"its ssh host key {what}: docs/bmc.md says how to read it; put it into bmc_console_keys"
         raise BmcError(target.label, asked, answer, Fault.CONFIGURATION) from None
 
 

@@ -42,7 +42,7 @@ class BmcError(HalError):
     @classmethod
     def of(cls, bmc: str, asked: str, error: Exception) -> BmcError:
         """Return what becomes of an error that nobody foresaw: its kind alone, for its text may have anything in it."""
-        return cls(bmc, asked, f"what this does not understand: {type(error).__name__}", Fault.REFUSED)
+        return cls(bmc, asked, f"what this program does not understand: {type(error).__name__}", Fault.REFUSED)
 
     @property
     def may_pass(self) -> bool:

@@ -116,7 +116,7 @@ class Ipmi:
         said = self._ask(what, lambda session: session.xraw_command(netfn=netfn, command=command, data=list(data)))
         reply = bytes(bytearray(said["data"]))
         if len(reply) < least:
-            answer = f"an answer of {len(reply)} bytes, which has {least} or more"
+            answer = f"an answer of {len(reply)} bytes instead of {least} or more"
             raise BmcError(self.target.label, what, answer, Fault.REFUSED)
         return reply
 

@@ -21,7 +21,7 @@ def power_refusal(nodes: Mapping[str, Mapping[str, Any]]) -> str:
         if not node["drained"]:
             takers.setdefault(str(node["state"]), []).append(name)
     why = [f"jobs run on {fold(busy)}"] if busy else []
-    why += [f"jobs may start on {fold(names)}: Slurm has {state}" for state, names in sorted(takers.items())]
+    why += [f"jobs may start on {fold(names)}: Slurm says {state}" for state, names in sorted(takers.items())]
     if not why:
         return ""
     to_drain = fold(name for names in takers.values() for name in names)

@@ -106,7 +106,7 @@ def shown_certificate(target: Target, ca_file: str, names: Sequence[str], renew_
         return Shown(until, f"{', '.join(missing)} is not in it")
     left = until - datetime.now(timezone.utc)
     if left < timedelta(days=renew_days):
-        return Shown(until, f"it runs out in {left.days} days")
+        return Shown(until, f"it expires in {left.days} days")
     return Shown(until, "")
 
 

@@ -216,7 +216,8 @@ def _password(arguments: Arguments, target: Target, limits: Limits, check: bool)
         if error.fault is not Fault.LOGIN:
             raise
         if not arguments["former_password"]:
-            answer = f"{error.answer}. No former password is given: bmc_former_password: in a file, and -e @FILE"
+            missing = "No former password is given: put bmc_former_password into a file, and give -e @FILE"
+            answer = f"{error.answer}. {missing}"
             raise BmcError(error.bmc, error.asked, answer, Fault.LOGIN) from None
     former = replace(target, password=str(arguments["former_password"]))
     insisted = False

@@ -54,7 +54,7 @@ class BelievingAdapter(HTTPAdapter):  # type: ignore[misc]  # requests has no ty
                 answer = f"{target.ca_file} {why}; playbooks/authorities.yml makes the site's"
                 raise BmcError(target.label, asked, answer, Fault.CONFIGURATION) from None
         else:
-            answer = "neither a file of authorities nor a fingerprint is given; nothing is sent to a BMC unseen"
+            answer = "neither a file of authorities nor a fingerprint is given; nothing is sent to an unknown BMC"
             raise BmcError(target.label, asked, answer, Fault.CONFIGURATION)
         super().__init__()
 

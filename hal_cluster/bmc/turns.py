@@ -45,7 +45,9 @@ class Turns:
         No turn is taken.
         """
         if self.at_once < 1 or self.pause_seconds < 0:
-            raise ValueError(f"{self.at_once} at once, {self.pause_seconds:g} s between: give 1 or more, and 0 or more")
+            raise ValueError(
+                f"{self.at_once} at once, {self.pause_seconds:g} s between: give 1 or more, and 0 s or more"
+            )
         place = self.file if os.path.lexists(self.file) else self.file.parent
         if self.pause_seconds > 0 and not os.access(place, os.W_OK):
             number = errno.EACCES if place.exists() else errno.ENOENT

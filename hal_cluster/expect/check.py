@@ -66,7 +66,8 @@ def _fields(entry: Mapping[str, Any]) -> Iterator[Problem]:
     known = {*ENTRY_FIELDS, *READERS, *MATCHERS}
     for name in entry:
         if name not in known:
-            yield (name,), f"is no field, reader or matcher; readers: {_names(READERS)}; matchers: {_names(MATCHERS)}"
+            words = f"readers: {_names(READERS)}; matchers: {_names(MATCHERS)}"
+            yield (name,), f"is not a field, reader or matcher; {words}"
     yield from _values(entry, ENTRY_FIELDS, ())
     for name in ("id", "why"):
         if is_template(entry.get(name)):
@@ -129,7 +130,7 @@ def _reader(entry: Mapping[str, Any]) -> Iterator[Problem]:
             continue
         for field in request:
             if field not in READERS[name]:
-                yield (name, field), f"is no field of {name}; it has {', '.join(READERS[name])}"
+                yield (name, field), f"is not a field of {name}; it has {', '.join(READERS[name])}"
         yield from _values(request, READERS[name], (name,))
         yield from _combination(name, request)
 

@@ -37,7 +37,7 @@ def prepare(entries: Sequence[Any], path: str, preparation: Preparation, role: s
         source = f"{place(path)}:{position[1] if position else 1}"
         name = str(entry.get("id") if isinstance(entry, dict) else None)
         if name in names:
-            yield fault(role, source, "an id names one entry, this one is used twice", name)
+            yield fault(role, source, "an id names one entry; this one is used twice", name)
         else:
             yield from preparation.prepare(entry, source)
         names.add(name)
@@ -76,7 +76,7 @@ def _usable(said: object) -> Mapping[str, Any]:
     """Return what a node answered to one question; what is no answer is unknown, never fine."""
     if isinstance(said, Mapping) and said.get("status") in ("pass", "fail", "unknown"):
         return {"status": said["status"], "observed": said.get("observed"), "reason": str(said.get("reason") or "")}
-    return {"status": "unknown", "observed": None, "reason": "the node's answer is none"}
+    return {"status": "unknown", "observed": None, "reason": "the node's answer cannot be used"}
 
 
 def no_answer(reply: Mapping[str, Any]) -> str:

@@ -72,7 +72,7 @@ def run(
     if result.content == content:
         return _adopted(node, table, result.rows, "", [f"{name} has all of this: nothing to adopt"], CLEAN)
     if not write:
-        remarks = ["Is that the machine in the rack? Then the same once more, with --write"]
+        remarks = ["Is that the machine in the rack? Then give the command again, with --write"]
         return _adopted(node, table, result.rows, result.diff, remarks, CLEAN)
     guesses = [row.field for row in result.rows if row.state == PLACEHOLDER]
     if site.virtual and guesses:
@@ -146,7 +146,7 @@ def _given(option: str, kind: str, words: Sequence[str]) -> list[Told]:
         if not equals and kind == "disks":
             name = "system"
         if not name or not value:
-            raise HalInventoryError(f"{option} {word}: is no NAME=VALUE")
+            raise HalInventoryError(f"{option} {word}: is not NAME=VALUE")
         told.append(Told((kind, name), value.lower(), option))
     return told
 

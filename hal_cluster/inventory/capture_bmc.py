@@ -60,7 +60,7 @@ def ask(
     hosts = host_vars(pack(site))
     bmcs = {name: hosts[name]["hal_node"]["bmc"] for name in names}
     findings = [
-        Finding(source_of_bmc(name), 0, "bmc", "the model has none for this node")
+        Finding(source_of_bmc(name), 0, "bmc", "the model has no BMC for this node")
         for name in names
         if bmcs[name] is None
     ]
@@ -98,7 +98,7 @@ def _pins(pins: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     for pin in pins:
         name, equals, shown = pin.partition("=")
         if not equals or name not in names:
-            what = "is no NODE=FINGERPRINT" if not equals else f"{name} is none of the nodes that are asked"
+            what = "is not NODE=FINGERPRINT" if not equals else f"{name} is not one of the nodes that are asked"
             raise HalInventoryError(f"--pin {pin}: {what}")
         believed[name] = shown
     return believed

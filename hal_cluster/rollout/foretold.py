@@ -53,7 +53,7 @@ class Foretold:
         if not self._open:
             return []
         widest = max(map(len, self._open))
-        made = ["Will follow, not predicted, because these steps need what a check leaves out:"]
+        made = ["Will follow, but cannot be predicted: these steps need what a check leaves out."]
         for role, steps in self._open.items():
             nodes = fold(sorted(set().union(*steps.values())))
             made.append(f"  {role:{widest}}  {len(steps):3} {'step ' if len(steps) == 1 else 'steps'} on {nodes}")

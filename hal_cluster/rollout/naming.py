@@ -59,7 +59,7 @@ class Names(Static):
             managed = identities(known_task.module, arguments, {}, task=known_task.owner.task)
             nameless = any(resource.resource.endswith(":") for resource in managed)
             if nameless or (not managed and not resources and not _says_that_nothing(known_task, arguments)):
-                raise CannotTellError("what it manages shows when it runs")
+                raise CannotTellError("only a run shows what it manages")
             said = {resource.resource for resource in resources}
             resources += [resource for resource in managed if resource.resource not in said]
         gathered.manages(known_task.owner, resources, (), False)

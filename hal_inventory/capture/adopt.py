@@ -134,7 +134,9 @@ def _fault(site: Site, node: str, identity: Told) -> str:
     if not identity.value.isprintable() or any(mark in identity.value for mark in "[]{}"):
         return f"{identity.source} says {identity.value!r}, which cannot stand in a model"
     if kind == "disks" and not is_wwn(identity.value):
-        return f"{identity.value} is no world-wide name such as 0x5000c500a1b2c3d4; lsblk -o NAME,WWN,SERIAL shows them"
+        return (
+            f"{identity.value} is not a world-wide name such as 0x5000c500a1b2c3d4; lsblk -o NAME,WWN,SERIAL shows them"
+        )
     for other in site.nodes.values():
         theirs = {"serial": [other.serial], "macs": other.macs.values(), "disks": other.parts["disks"].values()}[kind]
         if other.name != node and identity.value.lower() in [(text or "").lower() for text in theirs]:

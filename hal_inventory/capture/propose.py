@@ -42,7 +42,7 @@ def propose(
         if name is None:
             said = capture.host if isinstance(capture, NodeCapture) else capture.address
             where = "host" if isinstance(capture, NodeCapture) else "address"
-            message = f'"{said}" is no node of site {site.name}; name the machine with --node'
+            message = f'"{said}" is not a node of site {site.name}; name its node with --node'
             work.result.findings.append(Finding(source, 0, where, message))
         else:
             work.seen.append(Seen(source, name, machine))

@@ -97,7 +97,7 @@ def test_what_is_no_answer_to_a_question_is_unknown(said: Any) -> None:
     (result,) = promises.results([asked], [said])
     good = isinstance(said, dict) and said.get("status") in ("pass", "fail", "unknown")
     assert result["status"] == (said["status"] if good else "unknown")
-    assert good or result["reason"] == "the node's answer is none"
+    assert good or result["reason"] == "the node's answer cannot be used"
     assert isinstance(result["reason"], str)
 
 

@@ -182,7 +182,7 @@ def test_a_command_has_our_roles_and_names_of_units_and_nothing_else(role: str, 
         assert kind == "not-effective" or role in shlex.split(said) or "--tags" not in said
     elif kind != "orphaned" and role:
         assert unseen(said) == []
-        assert "this project has no role" in said or "is no name of a unit" in said
+        assert "this project has no role" in said or "is not the name of a unit" in said
 
 
 @given(st.dictionaries(TEXT, TEXT, max_size=3), st.lists(st.dictionaries(st.just("resource") | st.just("task"), TEXT)))

@@ -68,13 +68,13 @@ def check(words: Sequence[str], until: str, today: datetime.date | None = None) 
         raise AuditError("--reason: say why it is right")
     for word in words:
         if any(mark in word for mark in TEMPLATE):
-            raise AuditError(f"{word!r} cannot be written: what has {{{{, {{% or {{# in it Ansible would run")
+            raise AuditError(f"{word!r} cannot be written: Ansible would run what has {{{{, {{% or {{# in it")
     try:
         day = accepted.day(until)
     except ValueError:
-        raise AuditError(f"--until: {until!r} is no day; write 2027-01-31") from None
+        raise AuditError(f"--until: {until!r} is not a day; write one such as 2027-01-31") from None
     if day < (today or datetime.date.today()):
-        raise AuditError(f"--until: {until} is over")
+        raise AuditError(f"--until: {until} is in the past")
 
 
 def added(text: str, entries: Sequence[Mapping[str, str | bool]]) -> str:

@@ -38,5 +38,5 @@ def history(parser: argparse.ArgumentParser) -> None:
 def _number(text: str) -> int:
     """Return a number of things to show; argparse says what is wrong with another."""
     if not text.isascii() or not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number; write 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number; write 1 or more")
     return int(text)

@@ -24,7 +24,7 @@ def history(options: argparse.Namespace) -> int:
     inventory = Inventory(options.sources)
     every = kept.read(inventory.store(node) for node in inventory.nodes())
     if not every:
-        raise AuditError("no audit is kept here: hal-audit run does the first")
+        raise AuditError("no audit is kept here; hal-audit run makes the first one")
     if options.node:
         every = list(_of_node(every, options.node))
     shown = every[-options.last :]
@@ -48,7 +48,7 @@ def _names(text: str) -> frozenset[str]:
     try:
         return frozenset(NodeSet(text))
     except NodeSetParseError as error:
-        raise AuditError(f"the history of audits has nodes that are none: {error}") from None
+        raise AuditError(f"the history of audits has names that are not of nodes: {error}") from None
 
 
 def _table(shown: Sequence[Mapping[str, Any]], node: str) -> Table:

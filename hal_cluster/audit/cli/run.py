@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     """Audit and print; return the exit status."""
     check_roles(options.roles)
     if options.deep and options.roles:
-        raise AuditError("--deep looks at what no role manages: without --role")
+        raise AuditError("--deep looks at what no role manages; leave out --role")
     command = [
         playbook.program("ansible-playbook"),
         *playbook.arguments(options.sources, options.limit, options.rest),

@@ -62,7 +62,7 @@ def timer(options: argparse.Namespace) -> int:
         for path in paths:
             path.unlink(missing_ok=True)
         _systemctl([*user, "daemon-reload"])
-        print("The nodes are audited by hand only.")
+        print("From now on an audit runs only by hand.")
         return 0
     folder.mkdir(parents=True, exist_ok=True)
     made = texts(options.at, options.sources, options.rest, os.environ)
@@ -70,9 +70,9 @@ def timer(options: argparse.Namespace) -> int:
         path.write_text(text, encoding="utf-8")
     _systemctl([*user, "daemon-reload"])
     _systemctl([*user, "enable", "--now", f"{NAME}.timer"])
-    print(f"Each night: {paths[1]}. What came of it: systemctl {' '.join([*user, 'status', NAME])}")
+    print(f"It runs each night: {paths[1]}. Last result: systemctl {' '.join([*user, 'status', NAME])}")
     if user:
-        print("So that it runs while nobody is logged in: loginctl enable-linger")
+        print("To let it run while nobody is logged in: loginctl enable-linger")
     return 0
 
 
@@ -100,7 +100,7 @@ def texts(at: str, sources: Sequence[str], rest: Sequence[str], environment: Map
 def escaped(text: str) -> str:
     """Return a text as systemd takes it whole, to the end of the line: its specifiers begin with %."""
     if "\n" in text:
-        raise AuditError(f"{text!r} has an end of line: no unit can have that")
+        raise AuditError(f"{text!r} has a line break, which no unit can have")
     return text.replace("%", "%%")
 
 

@@ -109,7 +109,7 @@ def test_a_home_is_no_folder_of_the_source(folder: Folder, monkeypatch: pytest.M
         ("state: 'a\"b'\n", "hal.yml:3: state: has a quotation mark, which ssh takes for the end of a path"),
         (
             "state: ~no-body/x\n",
-            "hal.yml:3: state: ~no-body is the home of nobody here; a folder of that name is ./~...",
+            "hal.yml:3: state: ~no-body is nobody's home here; a folder of that name is ./~...",
         ),
     ],
 )
@@ -201,8 +201,8 @@ def test_ssh_takes_the_configuration(folder: Folder, hal_inventory: Run) -> None
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        f"{folder.path}/kept 100%h/ca/admin: no such key; a new site's is made by playbooks/authorities.yml, and where"
-        f" another counts {source} says state: FOLDER or ssh: {{key: FILE}}\n",
+        f"{folder.path}/kept 100%h/ca/admin: no such key; playbooks/authorities.yml makes that of a new site; if"
+        f" another one counts, write state: FOLDER or ssh: {{key: FILE}} into {source}\n",
     )
     folder.write("kept 100%h/ca/admin.pub", "")
     done = hal_inventory("-i", source, "ssh-config", "worker[1-2]", "--write", "config")

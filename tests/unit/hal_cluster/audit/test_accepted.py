@@ -74,8 +74,8 @@ def test_what_changed_later_is_another_thing() -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("x", "audit_accepted: each needs path and reason, this one does not: 'x'"),
-        ({"path": "/a"}, "audit_accepted: each needs path and reason, this one does not: {'path': '/a'}"),
+        ("x", "audit_accepted: each entry needs path and reason, unlike 'x'"),
+        ({"path": "/a"}, "audit_accepted: each entry needs path and reason, unlike {'path': '/a'}"),
         (
             {**ONE, "untill": "2027-01-31"},
             "audit_accepted: /etc/hosts.deny: no field 'untill'; did you mean \"until\"?",

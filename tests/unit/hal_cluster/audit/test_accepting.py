@@ -135,12 +135,12 @@ def test_a_site_s_own_list_goes_on_with_its_comments_and_its_mode(site: Site) ->
         (
             ["/etc/hosts.deny"],
             {"reason": "{{ x }}"},
-            "'{{ x }}' cannot be written: what has {{, {% or {# in it Ansible",
+            "'{{ x }}' cannot be written: Ansible would run what has {{, {% or {# in it",
         ),
         (["/etc/{%x%}"], {}, "'/etc/{%x%}' cannot be written"),
         (["/etc/{#x"], {}, "'/etc/{#x' cannot be written"),
-        (["/etc/hosts.deny"], {"until": "soon"}, "--until: 'soon' is no day; write 2027-01-31"),
-        (["/etc/hosts.deny"], {"until": "2020-01-01"}, "--until: 2020-01-01 is over"),
+        (["/etc/hosts.deny"], {"until": "soon"}, "--until: 'soon' is not a day; write one such as 2027-01-31"),
+        (["/etc/hosts.deny"], {"until": "2020-01-01"}, "--until: 2020-01-01 is in the past"),
         (["/etc/hosts.deny"], {"limit": "n1:!n1"}, '"n1:!n1" selects no node'),
     ],
 )

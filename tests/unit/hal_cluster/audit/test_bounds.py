@@ -131,7 +131,7 @@ def test_a_record_that_was_kept_before_there_was_a_bound_is_named_and_not_read(t
     path.parent.mkdir()
     with path.open("wb") as stream:
         stream.truncate(INFLATED)
-    said = f"{path} has {MORE}. Remove it: the next rollout makes another"
+    said = f"{path} has {MORE}. Remove it; the next rollout makes another"
     assert refused(lambda: store.copy("n1"), AuditError) == said
     assert refused(lambda: store.read_record("n1"), AuditError) == said
     assert refused(lambda: examined(tmp_path).arguments(), AuditError) == said
@@ -176,9 +176,9 @@ def test_a_bomb_in_an_audit_s_answer_is_a_finding_and_not_kept(tmp_path: Path) -
         ({"packages": {"extra": 7}}, "the module's answer cannot be used: TypeError: "),
         ({"differences": [difference(units=7)]}, "the module's answer cannot be used: TypeError: "),
         ({"differences": [difference(**{"is": "x" * 9000})] * 500}, "it answered more than 4 MiB: not read"),
-        ({"differences": [difference()] * 1001}, "the module's answer has 1001 differences, and 1000 at the most"),
-        ({"extra": [{}] * 201}, "the module's answer has 201 extra, and 200 at the most: not read"),
-        ({"problems": ["x"] * 201}, "the module's answer has 201 problems, and 200 at the most: not read"),
+        ({"differences": [difference()] * 1001}, "the module's answer has 1001 differences: more than 1000, so it was not read"),
+        ({"extra": [{}] * 201}, "the module's answer has 201 extra: more than 200, so it was not read"),
+        ({"problems": ["x"] * 201}, "the module's answer has 201 problems: more than 200, so it was not read"),
     ],
 )
 def test_an_answer_of_another_shape_is_a_finding(tmp_path: Path, changes: dict[str, Any], said: str) -> None:

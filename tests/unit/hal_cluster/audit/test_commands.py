@@ -127,7 +127,7 @@ def test_an_audit_plays_its_playbook(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert run(monkeypatch, as_json=True, **chosen) == (3, words)
     assert json.loads(capsys.readouterr().out) == DOCUMENT
     assert run(monkeypatch, deep=True)[1] == ["/bin/ansible-playbook", "-e", '{"audit_deep": true}', site]
-    with pytest.raises(AuditError, match=r"^--deep looks at what no role manages: without --role$"):
+    with pytest.raises(AuditError, match=r"^--deep looks at what no role manages; leave out --role$"):
         run(monkeypatch, deep=True, roles=["time"])
 
 

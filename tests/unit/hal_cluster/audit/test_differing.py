@@ -47,7 +47,7 @@ def found(declared: Declared, *entries: dict[str, Any], **more: Any) -> list[Fin
 
 def test_another_value_is_said_with_both() -> None:
     one = found(of({"group:a": now(gid=6, state="present")}), recorded("group:a", gid=5, state="present"))
-    words = "another gid is declared now"
+    words = "the declared gid has changed"
     assert one == [finding("declared-differently", "group:a", words, "gid", 6, 5, **WRITTEN, **DATED)]
     assert found(of({"group:a": now(gid=5)}), recorded("group:a", gid=5, state="present")) == []
     added = found(of({"group:a": now(gid=5)}), recorded("group:a"))
@@ -61,7 +61,7 @@ def test_another_value_is_said_with_both() -> None:
 def test_another_content_is_said_and_a_new_digest_is_none(digest: str) -> None:
     declared = of({"file:/a": now(type="file", **{digest: "y"})})
     (one,) = found(declared, recorded("file:/a", type="file", **{digest: "x"}))
-    assert (one.summary, one.should, one.is_) == ("another content is declared now", "y", "x")
+    assert (one.summary, one.should, one.is_) == ("the declared content has changed", "y", "x")
     unknown = found(declared, recorded("file:/a", type="file"))
     assert [each.kind for each in unknown] == ["inputs-changed"]
 
@@ -83,7 +83,7 @@ def test_what_is_new_was_not_rolled_out() -> None:
 
 def test_what_depends_on_the_run_is_said_once_for_the_role() -> None:
     words = (
-        "inputs of role r changed since commit abc; what these tasks declare now shows in a rollout only: "
+        "inputs of role r changed since commit abc; only a rollout shows what these tasks declare now: "
         "New (f.yml:5: whether group:a is managed depends on the run)"
     )
     assert found(of({"group:a": now()}, certain=False)) == [
@@ -98,10 +98,10 @@ def test_five_tasks_are_named_and_the_rest_is_counted() -> None:
         declared.undecided[str(number)] = Undecided(Owner("r", f"r|f|T{number}", f"f:{number}"), "why")
     names = "; ".join(f"T{number} (f:{number}: why)" for number in range(5))
     (one,) = found(declared)
-    assert one.summary.endswith(f"in a rollout only: {names} and 1 more")
+    assert one.summary.endswith(f"what these tasks declare now: {names} and 1 more")
     del declared.undecided["5"]
     (one,) = compare("h", "r", declared, [], "")
-    words = "inputs of role r changed since commit (none); what these tasks declare now shows in a rollout only: "
+    words = "inputs of role r changed since commit (none); only a rollout shows what these tasks declare now: "
     assert one.summary == words + names
 
 
@@ -185,7 +185,7 @@ def test_roles_that_came_and_roles_that_went() -> None:
 
     words = "the role new was never rolled out here as a whole"
     new = finding("not-rolled-out", "role:new", words, role="new")
-    words = "no task manages it any more: the node has not got the role gone any more"
+    words = "no task manages it any more: the node no longer has the role gone"
     gone = finding("orphaned", "group:a", words, role="gone", task="New", source="f.yml:1", **DATED)
     assert whole() == [new, gone]
     assert whole(partial=True) == [new]

@@ -72,10 +72,16 @@ def test_settings_of_the_site_change_what_is_asked(tmp_path: Path) -> None:
         ({"hal_audit_dir": ""}, "hal_audit_dir has to be a text"),
         ({"hal_audit_dir": ["a"]}, "hal_audit_dir has to be a text"),
         ({"audit_checks_left_out": "clock"}, "audit_checks_left_out has to be a list"),
-        ({"audit_watched_extra": ["x"]}, "audit_watched_extra: each has a path, and may have names, accepted and what"),
-        ({"audit_watched_extra": [{}]}, "audit_watched_extra: each has a path, and may have names, accepted and what"),
+        (
+            {"audit_watched_extra": ["x"]},
+            "audit_watched_extra: each needs a path, and may have names, accepted and what",
+        ),
+        (
+            {"audit_watched_extra": [{}]},
+            "audit_watched_extra: each needs a path, and may have names, accepted and what",
+        ),
         *(
-            ({"audit_accepted": [one]}, f"audit_accepted: each needs path and reason, this one does not: {one!r}")
+            ({"audit_accepted": [one]}, f"audit_accepted: each entry needs path and reason, unlike {one!r}")
             for one in ("x", {"path": "/a"}, {"reason": "r"})
         ),
     ],
@@ -109,7 +115,7 @@ MUCH = {
     "counts": ({"resources": 10**4299}, f"the module's answer cannot be used: ValueError: 1{'0' * 50}"),
     "seconds": ("nan", "the module's answer cannot be used: ValueError: it took nan"),
     "software": ({"slurm": "x" * 4 * 1024 * 1024}, "it answered more than 4 MiB: not read"),
-    "packages": ({"extra": ["a-1-1"] * 201}, "the module's answer has 201 packages, and 200 at the most: not read"),
+    "packages": ({"extra": ["a-1-1"] * 201}, "the module's answer has 201 packages: more than 200, so it was not read"),
     "more": (dict.fromkeys(map(str, range(201)), 1), "the module's answer has 20"),
 }
 

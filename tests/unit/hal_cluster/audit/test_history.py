@@ -136,7 +136,7 @@ def test_what_cannot_be_read_is_not_written_over(tmp_path: Path) -> None:
 
 
 def test_without_an_audit_it_says_what_to_do(shown: Any) -> None:
-    assert shown() == (1, "no audit is kept here: hal-audit run does the first\n")
+    assert shown() == (1, "no audit is kept here; hal-audit run makes the first one\n")
 
 
 @pytest.mark.parametrize("number", ["0", "x", "¹"])

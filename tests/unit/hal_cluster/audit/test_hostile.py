@@ -47,8 +47,8 @@ def test_a_role_that_only_a_record_knows_is_named_and_in_no_command(healthy: Ans
     long = f'"{"x" * 77}..." (this project has no such role)'
     assert [line for line in text.splitlines() if line.startswith('"')] == [title, long]
     assert "ansible" not in text
-    assert document["findings"][0]["repair"] == (f'no rollout does: this project has no role "time{SHOWN}; id #"')
-    assert "    repair   no rollout does: this project has no role" in text
+    assert document["findings"][0]["repair"] == (f'no rollout repairs it: this project has no role "time{SHOWN}; id #"')
+    assert "    repair   no rollout repairs it: this project has no role" in text
 
 
 @pytest.mark.parametrize("role", ["nodes", "no role"])
@@ -128,7 +128,7 @@ def test_the_nodes_of_a_command_are_one_word(limit: str) -> None:
 def test_what_is_no_name_of_a_unit_is_in_no_command(unit: str) -> None:
     said = repair(Finding("n1", "not-effective", "x", role="time", units=(unit,)), "hal05", "")
     assert said.startswith("restart what reads it: ")
-    assert said.endswith(" is no name of a unit")
+    assert said.endswith(" is not the name of a unit")
     assert said.isprintable()
 
 

@@ -218,9 +218,9 @@ def test_only_a_role(site: Site) -> None:
 
 
 SETTINGS: list[tuple[dict[str, Any], str]] = [
-    ({"audit_accepted": [{"path": "/etc/x"}]}, "audit_accepted: each needs path and reason"),
+    ({"audit_accepted": [{"path": "/etc/x"}]}, "audit_accepted: each entry needs path and reason"),
     ({"audit_accepted": "/etc/x"}, "audit_accepted has to be a list"),
-    ({"audit_watched_extra": [{"names": ["x"]}]}, "audit_watched_extra: each has a path"),
+    ({"audit_watched_extra": [{"names": ["x"]}]}, "audit_watched_extra: each needs a path"),
 ]
 
 

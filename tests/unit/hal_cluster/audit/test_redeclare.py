@@ -284,7 +284,7 @@ def test_secrets_are_not_compared_and_not_shown(role: Role) -> None:
     entries = role.record()
     role.variables["vault_web_key"] = "another"
     text = repr(role.found(entries))
-    assert "another" not in text.replace("another content", "")
+    assert "another" not in text
     assert "the content of" in text
 
 

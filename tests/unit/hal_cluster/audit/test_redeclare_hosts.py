@@ -67,7 +67,7 @@ def test_only_roles_whose_inputs_changed_are_compared(host: Host) -> None:
     host.role("web", group("a", 6))
     host.role("base", group("b", 6))
     entries = [recorded("web", "a"), recorded("base", "b")]
-    words = "another gid is declared now"
+    words = "the declared gid has changed"
     assert short(host.found(["web"], ["web", "base"], entries)) == [("declared-differently", "group:a", "web", words)]
     both = host.found(["base", "web"], ["web", "base"], entries)
     assert [one.resource for one in both] == ["group:b", "group:a"]
@@ -94,7 +94,7 @@ def test_what_another_role_declares_now_is_not_left_alone(host: Host) -> None:
 def test_what_a_role_had_that_the_host_has_no_more_is_left_unless_few_roles_were_asked_for(host: Host) -> None:
     host.role("web", group("a"))
     entries = [recorded("gone", "x"), recorded("web", "a")]
-    words = "no task manages it any more: the node has not got the role gone any more"
+    words = "no task manages it any more: the node no longer has the role gone"
     assert short(host.found([], ["web"], entries)) == [("orphaned", "group:x", "gone", words)]
     assert host.found([], ["web"], entries, only=["web"]) == []
 

@@ -145,7 +145,7 @@ def test_a_loop_may_have_another_variable_and_a_number(role: Role) -> None:
         ("{{ ansible_facts.mounts }}", "depends on ansible_facts"),
         ("{{ hostvars }}", "depends on hostvars"),
         ("{{ play_hosts + seen }}", "depends on play_hosts, seen"),
-        ("{{ folders }}", "its loop is no list"),
+        ("{{ folders }}", "its loop is not a list"),
     ],
 )
 def test_a_loop_that_a_run_alone_knows_is_undecided(role: Role, loop: str, reason: str) -> None:
@@ -230,7 +230,7 @@ def test_what_a_task_says_it_manages_counts_more_than_its_arguments(role: Role, 
 
 def test_a_module_whose_result_alone_has_names_is_undecided(role: Role) -> None:
     found = role({"name": "Network", "hal_network": {"files": {}}})
-    assert reasons(found) == {"Network": "what it manages shows when it runs"}
+    assert reasons(found) == {"Network": "only a run shows what it manages"}
 
 
 def test_an_argument_that_is_left_out_is_none(role: Role) -> None:

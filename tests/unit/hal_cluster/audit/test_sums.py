@@ -51,7 +51,7 @@ def test_versions_are_out_of_step_only_between_the_groups() -> None:
     assert audit.out_of_step() == [
         Finding(
             *("", "out-of-step", "package:apart", "drift", ""),
-            summary="login and compute nodes have to have the same",
+            summary="login and compute nodes must have the same version",
             is_="1-1 on l; 2-1 on c,d",
         )
     ]

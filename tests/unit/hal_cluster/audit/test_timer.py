@@ -92,7 +92,7 @@ def test_a_time_that_is_none_is_refused(said: list[list[str]], at: str) -> None:
 
 
 def test_a_word_with_an_end_of_line_is_refused(said: list[list[str]]) -> None:
-    with pytest.raises(AuditError, match="no unit can have that"):
+    with pytest.raises(AuditError, match="has a line break, which no unit can have"):
         timer(rest=["a\nb"])
     assert said == []
 

@@ -44,7 +44,7 @@ def test_a_change_that_no_role_manages_says_which_package_has_it_and_since_when(
     assert (one.host, one.kind, one.resource, one.status, one.cause) == (
         *("hal05", "changed", "file:/etc/pam.d/sshd", "drift", "node"),
     )
-    assert one.summary == "the content differs: no role manages it, package openssh-server has it"
+    assert one.summary == "the content differs: no role manages it; package openssh-server has it"
     assert (one.role, one.since, one.follows) == ("", "2026-11-26T00:00:00Z", "")
     assert repair(one, "hal05", "").startswith("put it back, let a role declare it, or say in audit_accepted")
 
@@ -147,7 +147,7 @@ def test_an_answer_that_is_odd_becomes_findings_all_the_same(healthy: Answer) ->
     healthy["unmanaged"] = [PAM] * 201
     (one,) = added(healthy)
     assert (one.kind, one.status) == ("unreadable", "unknown")
-    assert one.summary == "the module's answer has 201 unmanaged, and 200 at the most: not read"
+    assert one.summary == "the module's answer has 201 unmanaged: more than 200, so it was not read"
 
 
 @pytest.mark.parametrize(

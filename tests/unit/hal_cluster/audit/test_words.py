@@ -103,7 +103,7 @@ def test_records_that_are_none_or_that_others_reach(healthy: Answer) -> None:
     healthy["record"] = {"status": "none", "used": "none", "problem": "p"}
     exposed, none = findings(healthy)
     assert exposed == Finding("hal05", "record", "record:node", "drift", "node", "others could get at the record: p")
-    words = "this node was never converged by this toolkit; hal-audit adopt proposes a record"
+    words = "this toolkit never rolled out this node; hal-audit adopt proposes a record"
     assert none == Finding("hal05", "no-record", "record:node", "unknown", summary=words)
     healthy["record"] = {}
     assert findings(healthy) == []
@@ -120,22 +120,22 @@ def test_extra_files_packages_checks_and_problems(healthy: Answer) -> None:
     healthy["problems"] = ["a  b"]
     healthy["more"] = {"extra": 2, "differences": 1, "packages": 0}
     node = ("drift", "node")
-    words = "{} than an answer may have; repair these, and look again"
+    words = "{} than an answer may have; repair these, then audit again"
     assert findings(healthy) == [
         Finding("hal05", "extra", "file:/a", *node, "neither a role nor a package has it (jobs): odd", is_="link"),
         Finding("hal05", "extra", "file:/b", *node, "neither a role nor a package has it (watched files)", is_="file"),
         Finding(
-            *("hal05", "package-extra", "package:a-b", *node, "installed since the last converge, and by no rollout"),
+            *("hal05", "package-extra", "package:a-b", *node, "installed since the last rollout, and not by one"),
             is_="a-b-1-2.x",
         ),
         Finding(
             *("hal05", "package-extra", "packages:all", "unknown", ""),
-            summary="which packages nobody declared cannot be told: why not",
+            summary="it cannot be told which packages nobody declared: why not",
         ),
         Finding("hal05", "clock", "check:clock", *node, "it went back", should=2, is_=1),
         Finding(
             *("hal05", "unreadable", "node", "unknown"),
-            summary='it answered a check that nobody asks for: "other"',
+            summary='it answered a check that nobody asked for: "other"',
         ),
         Finding("hal05", "unreadable", "node", "unknown", summary="a b"),
         Finding("hal05", "changed", "node", *node, words.format("1 more differences")),
@@ -188,7 +188,7 @@ def test_nothing_at_all_is_not_clean(healthy: Answer, counts: Any, status: str, 
         ({"record": {}, "differences": [], "answers": []}, "the module's answer has no counts"),
         (
             {"record": {}, "differences": [{"resource": "a"}, {"resource": ""}], "answers": [], "counts": {}},
-            "the module's answer has a difference of no resource",
+            "the module's answer has a difference that names no resource",
         ),
         ({"record": {}, "differences": [{"resource": "a"}], "answers": [], "counts": {}}, ""),
     ],
@@ -206,7 +206,7 @@ def test_why_an_answer_is_none(answer: Any, words: str) -> None:
         (Finding("h", "unreadable", "x", role="time"), f"{SITE} --tags time"),
         (Finding("h", "not-effective", "x", role="time"), f"{SITE} --tags time"),
         (Finding("h", "mode", "x"), ""),
-        (Finding("h", "mode", "x", role="r"), 'no rollout does: this project has no role "r"'),
+        (Finding("h", "mode", "x", role="r"), 'no rollout repairs it: this project has no role "r"'),
     ],
 )
 def test_what_repairs_a_finding(one: Finding, expected: str) -> None:

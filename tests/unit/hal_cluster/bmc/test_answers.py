@@ -46,7 +46,7 @@ def test_an_answer_is_read_to_a_length() -> None:
 @pytest.mark.parametrize("packing", ["gzip, gzip", "br", "zstd", "compress", "GZIP,identity"])
 def test_what_is_packed_otherwise_is_not_unpacked(packing: str) -> None:
     said = refused(lambda: read(answer(gzipped(), packing)), AnswerError)
-    assert said == "an answer that is packed in a way which nobody asked for: not read"
+    assert said == "an answer that is packed in a way that nobody asked for: not read"
 
 
 def test_each_answer_over_https_is_read_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ class Parsed(Answer):
 def test_data_that_nobody_can_read_is_refused() -> None:
     deepest = Parsed(content=nested(1_000_000))
     error = failure(lambda: client({"/x": deepest})[0].connection.get("/x"))
-    assert (error.answer, error.fault) == ("200, and what is no JSON", Fault.REFUSED)
+    assert (error.answer, error.fault) == ("200, and not with JSON", Fault.REFUSED)
     deepest.request, deepest.status_code = SimpleNamespace(method="POST"), 201  # type: ignore[attr-defined]
     heard = connection.Connection(PINNED)
     heard._heard(deepest)
@@ -93,7 +93,7 @@ def test_a_list_without_an_end_is_refused() -> None:
     pages = {f"/{n}": {"Members": members, "Members@odata.nextLink": f"/{n + 1}"} for n in range(40)}
     found, service = client(pages)
     error = failure(lambda: found.connection.members(pages["/0"]))
-    assert error.answer == "a list of more than 10,000, which may have no end"
+    assert error.answer == "a list of more than 10,000 entries, which may never end"
     assert len(service.sent) < 30
 
 

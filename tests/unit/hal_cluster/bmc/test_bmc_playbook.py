@@ -28,9 +28,9 @@ def test_a_bmc_as_it_came_gets_what_is_declared(site: Site, tmp_path: Path) -> N
     )
     done = site.play("bmc.yml", "-e", "bmc_nodes=work[1-2]")
     text = said(done)
-    assert f"its certificate is signed by nobody but itself; it shows sha256:{pin(site.bmcs['work2'])}" in text
+    assert f"its certificate is signed only by itself; it shows sha256:{pin(site.bmcs['work2'])}" in text
     assert "User or password is wrong" in text
-    assert "No former password is given: bmc_former_password" in text
+    assert "No former password is given: put bmc_former_password" in text
     (tmp_path / "former.yml").write_text("bmc_former_password: 0penBmc\n")
     before = one.machine.kept.read()
     checked = site.play("bmc.yml", "-e", "bmc_nodes=work1", "-e", f"@{tmp_path}/former.yml", "--check")

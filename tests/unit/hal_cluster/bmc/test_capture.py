@@ -54,7 +54,7 @@ def test_serial_numbers_and_macs_come_from_the_bmcs(site: Site, capsys: pytest.C
     assert main(words) == 2, "one BMC is not believed"
     said = capsys.readouterr()
     assert SECRET not in said.out + said.err
-    assert "BMC of work4: login of root: its certificate is signed by nobody but itself; it shows sha256:" in said.err
+    assert "BMC of work4: login of root: its certificate is signed only by itself; it shows sha256:" in said.err
     subprocess.run(["git", "apply"], input=said.out, text=True, check=True, capture_output=True)
     nodes = load("site/cluster.yml").nodes
     assert [nodes[f"work{at}"].serial for at in range(1, 5)] == ["S1", "S2", "S3", "PLACEHOLDER-4"]
@@ -84,9 +84,9 @@ def test_one_that_says_something_else_than_is_declared_is_a_finding(
     [
         (["--bmc", "compute and front"], "--bmc compute and front: no node is selected"),
         (["--bmc", "work1", "x.json"], "--bmc asks the BMCs itself: give it without FILE and --node"),
-        (["--bmc", "work1", "--pin", "work2=ab"], "--pin work2=ab: work2 is none of the nodes that are asked"),
-        (["--bmc", "work1", "--pin", "ab"], "--pin ab: is no NODE=FINGERPRINT"),
-        (["--bmc", "aside"], "BMC of aside: bmc: the model has none for this node"),
+        (["--bmc", "work1", "--pin", "work2=ab"], "--pin work2=ab: work2 is not one of the nodes that are asked"),
+        (["--bmc", "work1", "--pin", "ab"], "--pin ab: is not NODE=FINGERPRINT"),
+        (["--bmc", "aside"], "BMC of aside: bmc: the model has no BMC for this node"),
         (["--bmc", "work1"], "the check of its certificate: neither a file of authorities nor a fingerprint"),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_replaced_board_is_adopted_from_what_its_bmc_says_and_a_swapped_one_is
         name: node for name, node in before.items() if name != "work2"
     }
     assert main([*words[:3], "aside"]) == 2
-    assert "BMC of aside: bmc: the model has none for this node" in capsys.readouterr().err
+    assert "BMC of aside: bmc: the model has no BMC for this node" in capsys.readouterr().err
 
 
 def test_what_virtual_machines_say_never_takes_the_place_of_a_placeholder(

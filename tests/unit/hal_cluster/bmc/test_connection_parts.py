@@ -64,7 +64,7 @@ def test_an_answer_is_what_it_has(answer: Answer, found: dict[str, Any]) -> None
 
 def test_an_answer_that_is_no_json_is_refused() -> None:
     error = failure(lambda: client({"/x": Answer(content=b"<html>", status=201)})[0].connection.get("/x"))
-    assert (str(error), error.fault) == (f"{NAME}: login: 201, and what is no JSON", Fault.REFUSED)
+    assert (str(error), error.fault) == (f"{NAME}: login: 201, and not with JSON", Fault.REFUSED)
 
 
 def test_what_is_sent_has_its_method() -> None:
@@ -134,7 +134,7 @@ LOCKED = ". User or password is wrong, or the account is locked after too many t
         (http(500, said(Message="")), True, "500", Fault.REFUSED),
         (http(500, said(Message="x" * 201)), True, f"500: {'x' * 200}", Fault.REFUSED),
         (http(0), True, "an answer", Fault.REFUSED),
-        (sushy.exceptions.SushyError("odd"), True, "what this does not understand: odd", Fault.REFUSED),
+        (sushy.exceptions.SushyError("odd"), True, "what this program does not understand: odd", Fault.REFUSED),
     ],
 )
 def test_what_a_bmc_answers_is_said(error: Exception, root: bool, answer: str, fault: Fault) -> None:
@@ -168,7 +168,7 @@ def test_a_way_that_fails_is_silence(error: Exception, answer: str) -> None:
 def test_what_nobody_foresaw_is_refused_by_its_name() -> None:
     found = client({})[0].connection
     told = found._transport(requests.exceptions.TooManyRedirects("x"))
-    assert told.answer == "what this does not understand: TooManyRedirects"
+    assert told.answer == "what this program does not understand: TooManyRedirects"
     assert told.fault is Fault.REFUSED
 
 
@@ -184,14 +184,14 @@ def test_a_connection_of_sushy_failed_for_the_reason_behind_it() -> None:
     ("words", "answer"),
     [
         ("Fingerprints did not match", "its certificate is not the one that was pinned{}"),
-        ("certificate has expired", "its certificate has run out{}{}"),
-        ("not yet valid", "its certificate is of tomorrow: compare its clock with ours{}{}"),
-        ("Hostname mismatch", "its certificate is of another name or address{}{}"),
-        ("not valid for 'x'", "its certificate is of another name or address{}{}"),
-        ("self-signed certificate", "its certificate is signed by nobody but itself{}{}"),
-        ("self signed certificate", "its certificate is signed by nobody but itself{}{}"),
-        ("unable to get local issuer", "its certificate is of another authority{}{}"),
-        ("signature failure", "its certificate is of another authority{}{}"),
+        ("certificate has expired", "its certificate has expired{}{}"),
+        ("not yet valid", "its certificate is not valid yet: compare its clock with ours{}{}"),
+        ("Hostname mismatch", "its certificate is for another name or address{}{}"),
+        ("not valid for 'x'", "its certificate is for another name or address{}{}"),
+        ("self-signed certificate", "its certificate is signed only by itself{}{}"),
+        ("self signed certificate", "its certificate is signed only by itself{}{}"),
+        ("unable to get local issuer", "its certificate is from another authority{}{}"),
+        ("signature failure", "its certificate is from another authority{}{}"),
         ("[SSL: WRONG] wrong  version (_ssl.c:1)", "TLS failed: wrong version"),
         ("x: y: odd", "TLS failed: odd"),
     ],

@@ -188,7 +188,7 @@ def test_passwords_that_everybody_knows_are_refused(openbmc: Emulated, word: str
 
 def test_what_cannot_be_spoken_with() -> None:
     target = Target("hal05", "ilo", "10.0.0.1", "root", SECRET, ca_file="x")
-    assert "kind 'ilo' is none of openbmc, supermicro, idrac, redfish, ipmi" in str(failure(lambda: connect(target)))
+    assert "kind 'ilo' is not one of openbmc, supermicro, idrac, redfish, ipmi" in str(failure(lambda: connect(target)))
     target = replace(target, kind="ipmi", address="hal05.address-is-a-placeholder.invalid")
     assert str(failure(lambda: connect(target))) == (
         "BMC of hal05: a connection: its address is a placeholder: put the real one into cluster.yml and take"
@@ -287,8 +287,8 @@ def test_a_client_that_breaks_is_a_failure_without_its_words(monkeypatch: pytest
     monkeypatch.setattr("hal_cluster.bmc.tasks.connect", lambda target: Broken())
     target = Target("hal05", "ipmi", "10.0.0.5", "root", SECRET)
     assert run(task_of(target, "status"), check=False) == {
-        "msg": "BMC of hal05 (10.0.0.5): status: what this does not understand: KeyError",
+        "msg": "BMC of hal05 (10.0.0.5): status: what this program does not understand: KeyError",
         "fault": "refused",
         "asked": "status",
-        "answer": "what this does not understand: KeyError",
+        "answer": "what this program does not understand: KeyError",
     }

@@ -105,7 +105,7 @@ def test_boot_flags_are_set_for_one_start(target: BootTarget, flags: list[int]) 
 def test_a_short_answer_is_said() -> None:
     client, _ = bmc({(0, 1): lambda _: b""})
     error = failure(client.power)
-    assert str(error) == "BMC of hal-data (10.0.0.5): power state: an answer of 0 bytes, which has 1 or more"
+    assert str(error) == "BMC of hal-data (10.0.0.5): power state: an answer of 0 bytes instead of 1 or more"
 
 
 def accounts(name: Callable[[Sequence[int]], bytes]) -> Answers:

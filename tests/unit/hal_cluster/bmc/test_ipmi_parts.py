@@ -247,7 +247,7 @@ def test_a_version_is_two_bytes() -> None:
     assert client.firmware() == (Firmware("BMC", "3.05"),)
     assert session.sent == [(6, 1, [])]
     error = failure(bmc({(6, 1): saying(0x20, 0x01, 0x83)})[0].firmware)
-    assert str(error) == f"{NAME}: its firmware: an answer of 3 bytes, which has 4 or more"
+    assert str(error) == f"{NAME}: its firmware: an answer of 3 bytes instead of 4 or more"
 
 
 def test_the_clock_counts_seconds_in_four_bytes() -> None:
@@ -258,7 +258,7 @@ def test_the_clock_counts_seconds_in_four_bytes() -> None:
     client.set_clock(noon)
     assert session.sent == [(0x0A, 0x48, []), (0x0A, 0x49, data)]
     error = failure(bmc({(0x0A, 0x48): saying(*data[:3])})[0].clock)
-    assert str(error) == f"{NAME}: its clock: an answer of 3 bytes, which has 4 or more"
+    assert str(error) == f"{NAME}: its clock: an answer of 3 bytes instead of 4 or more"
 
 
 def holding(*names: bytes) -> Answers:

@@ -53,7 +53,7 @@ def test_one_that_answers_what_nobody_foresaw_is_one_that_failed() -> None:
     said = ask_all([Target(name, "ipmi", "10.0.0.5", "root", SECRET) for name in ("hal01", "hal02", "hal03")], odd)
     assert {name: str(one) for name, one in said.items()} == {
         "hal01": "on",
-        "hal02": "BMC of hal02 (10.0.0.5): what it is: what this does not understand: KeyError",
+        "hal02": "BMC of hal02 (10.0.0.5): what it is: what this program does not understand: KeyError",
         "hal03": "on",
     }
 

@@ -39,7 +39,7 @@ def test_a_node_that_takes_no_job_and_has_none_may_go(state: str) -> None:
 @pytest.mark.parametrize("state", JOBS_START)
 def test_a_node_on_which_a_job_may_start_keeps_its_power(state: str) -> None:
     assert power_refusal(seen(hal05=state)) == (
-        f"jobs may start on hal05: Slurm has {state}. Drain them first: scontrol update NodeName=hal05 State=DRAIN"
+        f"jobs may start on hal05: Slurm says {state}. Drain them first: scontrol update NodeName=hal05 State=DRAIN"
         " Reason=..., and wait until no job is there; or say power_jobs_ok. Nothing was changed."
     )
 
@@ -47,7 +47,7 @@ def test_a_node_on_which_a_job_may_start_keeps_its_power(state: str) -> None:
 def test_nodes_are_named_by_what_is_the_matter_with_them() -> None:
     said = power_refusal(seen(hal01="IDLE", hal02="IDLE", hal03="!MIXED", hal04="!IDLE+DRAIN", hal05="DOWN+DRAIN"))
     assert said == (
-        "jobs run on hal[03-04]; jobs may start on hal[01-02]: Slurm has IDLE; jobs may start on hal03: Slurm has"
+        "jobs run on hal[03-04]; jobs may start on hal[01-02]: Slurm says IDLE; jobs may start on hal03: Slurm says"
         " MIXED. Drain them first: scontrol update NodeName=hal[01-03] State=DRAIN Reason=..., and wait until no job"
         " is there; or say power_jobs_ok. Nothing was changed."
     )

@@ -81,7 +81,7 @@ def test_each_node_is_a_line_whatever_comes_of_it(site: Site, monkeypatch: pytes
         "aside has no BMC in the model: fill that in in cluster.yml",
         "- on front,work[2,4]",
         "- 'not asked aside: nothing came of it'",
-        "- 'refused work1: on: what this does not understand: AttributeError'",
+        "- 'refused work1: on: what this program does not understand: AttributeError'",
         "- 'another machine work3: whether it is the machine S3: it is S4, which is work4: their BMCs are swapped",
     ):
         assert line in text
@@ -118,7 +118,7 @@ def test_nodes_on_which_jobs_run_or_may_start_keep_their_power_without_permissio
     done = site.play("power.yml", "-e", "power_nodes=work[1-2]", "-e", "power_action=off")
     assert done.returncode != 0
     assert (
-        "jobs run on work2; jobs may start on work1: Slurm has IDLE; jobs may start on work2: Slurm has MIXED. Drain"
+        "jobs run on work2; jobs may start on work1: Slurm says IDLE; jobs may start on work2: Slurm says MIXED. Drain"
         " them first: scontrol update NodeName=work[1-2] State=DRAIN Reason=..., and wait until no job is there; or say"
         " power_jobs_ok. Nothing was changed."
     ) in said(done)

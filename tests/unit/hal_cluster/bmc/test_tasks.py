@@ -61,7 +61,7 @@ def test_a_check_of_another_machine_fails_as_the_deed_would(openbmc: Emulated) -
     ("changes", "answer"),
     [
         ({"on_turns": "{folder}/nowhere/power_on"}, "nowhere/power_on: No such file or directory"),
-        ({"on_turns": "{folder}/power_on", "on_at_once": 0}, "0 at once, 5 s between: give 1 or more, and 0 or more"),
+        ({"on_turns": "{folder}/power_on", "on_at_once": 0}, "0 at once, 5 s between: give 1 or more, and 0 s or more"),
     ],
 )
 def test_turns_that_cannot_be_taken(openbmc: Emulated, tmp_path: Path, changes: dict[str, Any], answer: str) -> None:

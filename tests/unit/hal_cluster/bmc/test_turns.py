@@ -85,7 +85,7 @@ def test_what_cannot_be_locked_is_said_before_anything_is_switched_off(
 
 @pytest.mark.parametrize(("at_once", "pause"), [(0, 5), (4, -1)])
 def test_numbers_that_are_none(tmp_path: Path, at_once: int, pause: float) -> None:
-    with pytest.raises(ValueError, match="give 1 or more, and 0 or more"):
+    with pytest.raises(ValueError, match="give 1 or more, and 0 s or more"):
         turns(tmp_path, Clock(), at_once, pause).wait()
 
 

@@ -52,10 +52,10 @@ FAULTS = [
     ("- {id: a, why: w, sysctl: {name: a}}", "1: needs exactly one matcher"),
     ("- {id: a, why: w, sysctl: {name: a}, mount: {path: /}, equal: 1}", "1: needs exactly one reader"),
     ("- {id: a, why: w, sysctl: {name: a}, equal: 1, count: 1}", "1: needs exactly one matcher"),
-    ("- id: a\n  why: w\n  sysctl: {name: a}\n  equals: 1\n  equal: 1", "4: equals: is no field, reader or matcher"),
+    ("- id: a\n  why: w\n  sysctl: {name: a}\n  equals: 1\n  equal: 1", "4: equals: is not a field, reader or matcher"),
     (
         "- id: a\n  why: w\n  sysctl:\n    nam: a\n    name: a\n  equal: 1",
-        "4: sysctl.nam: is no field of sysctl; it has name",
+        "4: sysctl.nam: is not a field of sysctl; it has name",
     ),
     ("- id: a\n  why: w\n  sysctl: {}\n  equal: 1", "3: sysctl: needs name"),
     ("- {id: a, why: w, sysctl: a, equal: 1}", "1: sysctl: has to be a mapping"),

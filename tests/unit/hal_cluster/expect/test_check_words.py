@@ -53,7 +53,7 @@ def judged(**matcher: Any) -> dict[str, Any]:
         ),
         (
             {**GOOD, "x": 1},
-            [(("x",), f"is no field, reader or matcher; readers: {READER_NAMES}; matchers: {MATCHER_NAMES}")],
+            [(("x",), f"is not a field, reader or matcher; readers: {READER_NAMES}; matchers: {MATCHER_NAMES}")],
         ),
         ({**GOOD, "why": "{% x %}"}, [(("why",), "cannot be a template: it is the same on every node")]),
         ({**GOOD, "id": " "}, [(("id",), TEXT)]),
@@ -70,7 +70,7 @@ def judged(**matcher: Any) -> dict[str, Any]:
         (
             reading("kernel-module", {"name": "a", "x": 1, "read": "loaded", "parameter": "p"}),
             [
-                (("kernel-module", "x"), "is no field of kernel-module; it has name, read, parameter"),
+                (("kernel-module", "x"), "is not a field of kernel-module; it has name, read, parameter"),
                 (("kernel-module",), "reads one thing: take read or parameter"),
             ],
         ),

@@ -163,7 +163,7 @@ def test_a_failure_names_every_entry_on_a_line_of_its_own_failures_first_and_sor
         lines[3],
         "unknown: demo: unknown one: file: 'nowhere' is undefined; w (roles/demo/expect.yml:11)",
     ]
-    assert lines[3].startswith("unknown: demo: bad reader: fiel: is no field, reader or matcher")
+    assert lines[3].startswith("unknown: demo: bad reader: fiel: is not a field, reader or matcher")
     warning = 'here: fail: demo: only a warning: expected equal "link", observed "file"; w (roles/demo/expect.yml:23)'
     assert f"[WARNING]: {warning}" in " ".join(run.text.split())  # Ansible breaks the lines of warnings
     assert all(line in run.text for line in lines)  # readable as they stand, not escaped into one

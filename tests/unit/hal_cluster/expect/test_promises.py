@@ -61,7 +61,7 @@ def test_an_entry_has_its_line_and_an_id_that_is_used_twice_is_not_asked(tmp_pat
     assert [one.source.rpartition(":")[2] for one in (first, second, again)] == ["1", "6", "11"]
     assert first.question is not None
     assert second.question is not None
-    assert again == promises.fault("slurm", again.source, "an id names one entry, this one is used twice", "a")
+    assert again == promises.fault("slurm", again.source, "an id names one entry; this one is used twice", "a")
     assert (again.status, again.severity, again.secret, again.role) == ("unknown", "error", False, "slurm")
 
 

@@ -61,7 +61,7 @@ def test_without_write_it_shows_what_it_would_write_and_how(site: Site) -> None:
         "macs.bmc    35  02:00:00:00:01:12  02:00:00:00:09:99  bmc.json  was a placeholder",
     ]
     assert '+    serial: [ABC1, XYZ9, !placeholder "NODE[3-4]"]  # two came later\n' in out
-    assert err == "Is that the machine in the rack? Then the same once more, with --write\n"
+    assert err == "Is that the machine in the rack? Then give the command again, with --write\n"
     assert site.untouched()
 
 
@@ -131,8 +131,8 @@ def test_json_has_the_same(site: Site) -> None:
         ("compute", bmc(), [], "adopt takes the name of one node; compute is 4: "),
         ("nod2", bmc(), [], 'unknown node "nod2"'),
         ("node2,node3", bmc(), [], "adopt takes the name of one node; node2,node3 is 2: "),
-        ("node2", bmc(), ["--disk", "system="], "--disk system=: is no NAME=VALUE"),
-        ("node2", bmc(), ["--mac", "02:00:00:00:09:98"], "--mac 02:00:00:00:09:98: is no NAME=VALUE"),
+        ("node2", bmc(), ["--disk", "system="], "--disk system=: is not NAME=VALUE"),
+        ("node2", bmc(), ["--mac", "02:00:00:00:09:98"], "--mac 02:00:00:00:09:98: is not NAME=VALUE"),
         ("front", bmc(), ["--disk", "0x5000c500a1b2c3ff", "--disk", "system=0x5000c500a1b2c3fe"], "is given twice"),
         ("front", bmc(), ["--disk", "0x5000c500a1b2c311"], "as it would be: WWN used twice: 0x5000c500a1b2c311"),
     ],

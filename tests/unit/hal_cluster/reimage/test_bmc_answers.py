@@ -80,7 +80,7 @@ def test_what_no_client_foresaw_is_trouble_of_that_bmc(monkeypatch: pytest.Monke
     ours, session = asked(monkeypatch, tmp_path, KeyError("Members"))
     with pytest.raises(Trouble) as trouble:
         ours._ask("hal05", lambda one: one.power())
-    assert trouble.value.reason == ("BMC of hal05 (10.0.0.5): something: what this does not understand: KeyError")
+    assert trouble.value.reason == "BMC of hal05 (10.0.0.5): something: what this program does not understand: KeyError"
     assert not trouble.value.passes
     assert session.closed == 1
 

@@ -7,7 +7,7 @@ from typing import Any
 from tests.unit.hal_cluster.rollout.conftest import Site
 
 PENDING = {"__time_pending": "{{ ansible_check_mode and __time_package is changed }}"}
-FOLLOWS = "Will follow, not predicted, because these steps need what a check leaves out:"
+FOLLOWS = "Will follow, but cannot be predicted: these steps need what a check leaves out."
 
 
 def copy(name: str, **more: Any) -> dict[str, Any]:

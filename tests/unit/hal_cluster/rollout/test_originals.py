@@ -148,7 +148,7 @@ def test_what_others_changed_is_given_back_by_permission_alone(site: Site, giveb
     (site.folder / "hal02" / "originals.json").write_text(json.dumps({"changed_since": ["file:/etc/x: changed"]}))
     refused = giveback()
     assert refused.status == 2
-    assert "hal02: file:/etc/x: changed: look at it first, since it is lost;" in refused.words
+    assert "hal02: file:/etc/x: changed: look at it first, because it will be lost;" in refused.words
     permitted = giveback("-e", "giveback_changed_ok=true")
     assert permitted.status == 0, permitted.text
     done = giveback("-e", "giveback_changed_ok=true", "-e", f"giveback_code={code(permitted.text)}")
@@ -224,7 +224,7 @@ def test_jobs_are_no_matter_of_a_permission() -> None:
     [
         ({"skipped": True}, None),
         ({"rc": 0, "stdout": ""}, None),
-        ({"rc": 0, "stdout": "12\n13"}, "2 jobs run: wait until they ended, or end them"),
+        ({"rc": 0, "stdout": "12\n13"}, "2 jobs run: wait until they end, or end them"),
         ({"rc": 1, "stderr": "slurm_load_jobs error: Unable to contact"}, "Slurm does not say whether jobs run"),
         ({"rc": 2, "msg": "no such program"}, "Slurm does not say whether jobs run"),
     ],

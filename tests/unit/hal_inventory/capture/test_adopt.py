@@ -144,7 +144,7 @@ def test_what_another_node_has_is_refused_as_swapped(field: str, value: str, wha
         ("serial", "A\nB", "which cannot stand in a model"),
         ("macs.management", "02:00:00:00:09:99", "node2 has none; hal-inventory capture proposes what is not declared"),
         ("disks.scratch", "0x5000c500a1b2c3ff", "nodes.node[1-4].disks.scratch: node2 has none"),
-        ("disks.system", "sdb", "sdb is no world-wide name such as 0x"),
+        ("disks.system", "sdb", "sdb is not a world-wide name such as 0x"),
         ("macs.bmc", "02:00", 'as it would be: "02:00" of node2 is not a MAC'),
         ("serial", "{{ x }}", "which cannot stand in a model"),
     ],

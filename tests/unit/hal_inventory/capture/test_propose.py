@@ -256,7 +256,7 @@ def test_a_machine_that_is_no_node_is_named_and_can_be_told(machine: Machine) ->
     stranger = machine("localhost", {"/proc/device-tree/system-id": "1309AGA"})
     assert (
         told(proposal(stranger))[-1]
-        == '0.json: host: "localhost" is no node of site ember; name the machine with --node'
+        == '0.json: host: "localhost" is not a node of site ember; name its node with --node'
     )
     assert '+    serial: "1309AGA"  # on the back' in changed(proposal(stranger, node="front"))
     known = machine("localhost", {"/proc/device-tree/system-id": "1309AGA"}, ip_address=address("em1", "10.20.0.1"))

@@ -285,7 +285,7 @@ def test_a_bmc_that_is_nobodys_is_named_and_the_others_are_used() -> None:
     done = proposal(stranger, known)
     assert told(done) == [
         f"0.json: {NO_SERIAL}",
-        '0.json: address: "other" is no node of site ash; name the machine with --node',
+        '0.json: address: "other" is not a node of site ash; name its node with --node',
         f"1.json: {NO_SERIAL}",
         "cluster.yml:40: nodes.pair[1-2].macs.bmc: is not declared yet and can be added when all nodes of the entry are"
         " captured; missing: pair2",

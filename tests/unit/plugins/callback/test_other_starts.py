@@ -19,7 +19,7 @@ from tests.unit.playing import ROOT, play
 
 ANSIBLE_PLAYBOOK = str(Path(sys.executable).with_name("ansible-playbook"))
 LONG_SECONDS = 600  # for what hangs
-SET = "in callbacks_enabled (ANSIBLE_CALLBACKS_ENABLED), or use this project's ansible.cfg. docs/clients.md"
+SET = "in callbacks_enabled (ANSIBLE_CALLBACKS_ENABLED), or use this project's ansible.cfg: see docs/clients.md"
 ROLLOUT = (
     "the callbacks hal_printable, hal_provenance and hal_rollout are not loaded, so what nodes say would drive your"
     " terminal, what this run does would not be recorded and two rollouts could change a node at once: name them " + SET

@@ -1,6 +1,6 @@
 """What is right although nobody declares it: audit_accepted and audit_packages_accepted, as a site writes them.
 
-Knows nothing of Ansible. An acceptance that is over is none, and what it was for is a finding again.
+Knows nothing of Ansible. An acceptance that is over no longer counts, and what it covered is a finding again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def in_force(entries: Iterable[Any], name: str, host: str, today: datetime.date | None = None) -> list[Accepted]:
-    """Return what holds on a host today. Raises AuditError for an entry that cannot be used, on whatever host."""
+    """Return what holds on a host today. Raises AuditError for an entry that cannot be used, for any host."""
     return [acceptance for acceptance in _of(entries, name, host) if not _over(acceptance, today)]
 
 
@@ -37,8 +37,8 @@ def over(entries: Iterable[Any], name: str, host: str, today: datetime.date | No
 def covering(accepted: Sequence[Accepted], path: str, when: int | None = 0) -> Accepted | None:
     """Return the acceptance of a path that was last changed at `when`, 0 if nobody knows; None if there is none.
 
-    One with `as_of` covers the path as it was at that moment; what changed later is another thing. `when` is None for
-    what is missing: when it went nobody knows, so that one covers it which says that it was missing.
+    One with `as_of` covers the path as it was at that moment, and not what changed later. `when` is None for a path
+    that is missing. Nobody knows when it went, so only an acceptance that says `missing` covers it.
     """
     for acceptance in accepted:
         as_it_was = not acceptance.as_of or (acceptance.missing if when is None else when <= moment(acceptance.as_of))

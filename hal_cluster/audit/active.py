@@ -1,4 +1,4 @@
-"""Which of our callbacks take part in this run of Ansible. One that was not found is only warned about by Ansible."""
+"""Which of our callbacks take part in this run of Ansible. Of one that is missing Ansible only warns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {
     "authorities.yml": "controller",
     "certificate.yml": "controller",
 }
-"""Of our playbooks, those that are no rollout: an audit changes nothing, the others have no node."""
+"""Those of our playbooks that are not a rollout: an audit changes nothing, the others have no node."""
 _taking_part: set[str] = set()
 
 
@@ -31,7 +31,7 @@ def takes_part(name: str) -> None:
 
 
 def problem(*names: str) -> str:
-    """Return why a run without these callbacks of `WITHOUT` must not begin, and what to set; "" where all take part."""
+    """Return why a run without these callbacks of `WITHOUT` must not begin, and what to set; "" if all take part."""
     missing = [name for name in names if name not in _taking_part]
     if not missing:
         return ""

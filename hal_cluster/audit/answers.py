@@ -1,6 +1,6 @@
 """The answer of one node, and the questions it was asked, become findings.
 
-Whatever a node answers becomes findings; an answer that is none becomes one, too.
+Every answer becomes findings. An answer that cannot be used is a finding, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hal_inventory.printable import one_line
 
 # Names of the standing checks, and what their findings are called.
 CHECKS = {"uid_0": "uid-0", "kernel": "kernel", "clock": "clock", "packages": "package-extra"}
-# A node leaves out what is more (constants of these names in hal_node/audit/look.py) and says how much that was.
+# A node leaves out the rest, and says how much that was (constants of these names in hal_node/audit/look.py).
 MOST_DIFF_LINES = 40
 MOST_ITEMS = {
     "differences": 1000,
@@ -71,7 +71,7 @@ def of_answer(
 
 
 def problem_of(answer: object) -> str:
-    """Return why this is no answer of the module; "" if it is one."""
+    """Return why this is not an answer of the module; "" if it is one."""
     if not isinstance(answer, Mapping):
         return "the module gave no answer"
     for name, kind in (("record", Mapping), ("differences", list), ("answers", list), ("counts", Mapping)):

@@ -17,8 +17,8 @@ UNIT_FILE = re.compile(r"file:/etc/systemd/system/([^/]+?)(?:\.d/.*)?$")
 def followed(findings: Iterable[Finding], questions: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     """Return the findings, with `follows` in those that are there because of what differs on the same node.
 
-    An expectation fails because of the resource it looks at; a mask and a drop-in of a unit are files, too. What itself
-    only follows is not named: the first cause is.
+    An expectation fails because of the resource it looks at. A mask and a drop-in of a unit are files, too. The first
+    cause is named, not one that itself follows from another.
 
     `questions` has what each expectation asked.
     """

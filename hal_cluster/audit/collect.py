@@ -61,7 +61,7 @@ class Collector:
                 examine.warm_up(self._play._loader, manager.get_vars(play=self._play, host=fullest))
 
     def answered(self, result: Any, *, unreachable: bool = False) -> None:
-        """Take over a result of the audit; others are no concern of this one."""
+        """Take over a result of the audit; results of other tasks are ignored."""
         host = result._host.get_name()
         if result._task.action != ACTION:
             if unreachable and self.used:

@@ -9,16 +9,16 @@ from typing import Any
 from hal_cluster.audit.findings import Finding, task_title
 from hal_cluster.audit.recording import Entry, Owner
 
-# What a rollout takes away when it is no longer declared. Of the others it leaves on the node what is there.
+# Kinds that a rollout takes away when they are no longer declared. Resources of other kinds stay on the node.
 WITHDRAWN = ("repository", "slurm-qos", "slurm-account", "slurm-user", "slurm-reservation")
-# Values of these say nothing to people.
+# The values of these mean nothing to people.
 DIGESTS = ("sha1", "sha256", "keyed")
 MOST_TASKS = 5
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """A task of which a run alone shows what it manages, and why."""
+    """A task of which only a run shows what it manages, and the reason."""
 
     owner: Owner
     reason: str
@@ -26,7 +26,7 @@ class Undecided:
 
 @dataclass
 class Declared:
-    """What one role declares for one host, as far as that shows without a run."""
+    """What one role declares for one host, as far as it can be told without a run."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     certain: set[str] = field(default_factory=set)
@@ -65,7 +65,7 @@ def whole_roles(
     partial: bool,
     owner_of: OwnerOf = nobody,
 ) -> Iterator[Finding]:
-    """Yield roles that the host has and its record does not, and what it has of roles that are not its any more."""
+    """Yield the roles that the host has and its record lacks, and resources of roles that it no longer has."""
     for name in roles:
         if name not in recorded:
             words = f"the role {name} was never rolled out here as a whole"
@@ -84,7 +84,7 @@ def compare(
     commit: str,
     owner_of: OwnerOf = nobody,
 ) -> Iterator[Finding]:
-    """Yield what a rollout of the role would change because it declares something else than it did."""
+    """Yield what a rollout of the role would change because its declaration has changed."""
     mine = {str(entry["resource"]): entry for entry in entries if entry["role"] == role and not entry.get("orphaned")}
     others = {str(entry["resource"]) for entry in entries if entry["role"] != role}
     undecided = dict(declared.undecided)
@@ -118,7 +118,7 @@ def _differently(host: str, entry: Mapping[str, Any], now: Entry) -> Iterator[Fi
     before = entry.get("declared") or {}
     kind = str(entry["resource"]).partition(":")[0]
     names = [name for name in now.declared if name in before and before[name] != now.declared[name]]
-    # Of new attributes only those that a result does not add.
+    # Of new attributes only those that do not come from a result.
     names += [name for name in now.declared if name not in before and name not in DIGESTS]
     if kind in WITHDRAWN:
         names += [name for name in before if name not in now.declared]
@@ -139,7 +139,7 @@ def _differently(host: str, entry: Mapping[str, Any], now: Entry) -> Iterator[Fi
 
 
 def _content_is_known(entry: Mapping[str, Any], now: Entry) -> bool:
-    """False for a file whose content is declared, and of which the record cannot have it."""
+    """False for a file whose content is declared and cannot be in the record."""
     before = entry.get("declared") or {}
     if not str(entry["resource"]).startswith("file:") or now.declared.get("type") != "file":
         return not (now.secret and str(entry["resource"]).startswith("line:"))
@@ -165,7 +165,7 @@ def _new(host: str, resource: str, now: Entry) -> Finding:
 
 
 def _left(host: str, entry: Mapping[str, Any], now: Owner | None, reason: str) -> Finding:
-    """What its task let go of: another role has taken it over, or nobody has."""
+    """What its task gave up: another role has taken it over, or nobody has."""
     if now is None:
         return _orphaned(host, entry, reason)
     return Finding(

@@ -23,7 +23,7 @@ class Audit:
     expected: list[str] = field(default_factory=list)
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    # Groups whose nodes have to have the same versions: [("login", "compute")].
+    # Groups whose nodes must have the same versions: [("login", "compute")].
     in_step: set[tuple[str, ...]] = field(default_factory=set)
     options: str = ""
     # Whether nodes were looked at that are still to be taken over.
@@ -42,7 +42,7 @@ class Audit:
         self.findings.append(finding)
 
     def document(self, seconds: float, now: datetime.datetime | None = None) -> dict[str, Any]:
-        """Return the document. A node that was to be looked at and is not here is a finding."""
+        """Return the document. A node that was expected and did not answer is a finding."""
         for host in self.expected:
             if host not in self.nodes:
                 self.lost(unreadable(host, "it was not looked at: the audit ended before that"))
@@ -79,7 +79,7 @@ class Audit:
         return limit(hosts, self.groups)
 
     def out_of_step(self) -> list[Finding]:
-        """Return the packages whose versions differ between nodes that have to be in step."""
+        """Return the packages whose versions differ between nodes that must be in step."""
         return [finding for groups in sorted(self.in_step) for finding in self._differing(groups)]
 
     def _differing(self, groups: tuple[str, ...]) -> Iterable[Finding]:
@@ -88,7 +88,7 @@ class Audit:
         for host, node in self.nodes.items():
             member = [name for name in groups if host in self.groups.get(name, ())]
             for package, version in (node.get("software") or {}).items() if member else ():
-                # Nodes may be of two architectures; that is no difference.
+                # Nodes may be of two architectures; that is not a difference.
                 bare = " ".join(sorted({build.rpartition(".")[0] or build for build in str(version).split()}))
                 versions.setdefault(package, {}).setdefault(bare, []).append(host)
                 seen.setdefault(package, set()).update(member)
@@ -118,7 +118,7 @@ class Audit:
 
 
 def differences(findings: Iterable[Finding]) -> int:
-    """How many things differ; what is there only because of another one is not counted twice."""
+    """How many things differ. What follows from another finding is not counted again."""
     return sum(finding.status == "drift" and not finding.follows for finding in findings)
 
 

@@ -25,16 +25,16 @@ from hal_inventory.printable import one_line, printable
 WATCHED = Path(__file__).parent / "watched.yml"
 CHECKS = ("uid_0", "kernel", "packages", "clock")
 IN_STEP = (("login", "compute"),)
-# Bytes of a node's findings, and of what else is said of it: they are kept with those of all others. A thousand
-# findings, a hundred with a diff, have 2 MB.
+# Bytes of a node's findings and of all else that is said of it: they are kept with those of all other nodes. A
+# thousand findings, a hundred of them with a diff, have 2 MB.
 MOST_KEPT = 4 * MIB
 MOST_WORD = 100
-# Of one kind that a node counts. Python makes no text of a number that has a few thousand digits, nor a report.
+# The most of one kind that a node counts. Python does not turn a number of some thousand digits into text.
 MOST_COUNTED = 10**9
 COSTS = ("seconds", "cpu_seconds", "memory_mb")
 # What the result keeps of a record beside its status and number.
 SEAL = ("digest", "sealed_at", "commit")
-# What an answer about a node before its takeover has to say beside its own.
+# What is added to an answer about a node before its takeover.
 NO_RECORD = {"record": {"status": "ok", "used": "none"}, "differences": [], "packages": {}}
 _watched: list[dict[str, Any]] = []
 
@@ -43,7 +43,7 @@ _watched: list[dict[str, Any]] = []
 class Examination:
     """One host: `arguments` for the module, then `payload` of its answer.
 
-    `planner` works out what roles would manage that do not act here (managed_roles). `takeover`: none does yet.
+    `planner` works out what roles that do not act here (managed_roles) would manage. `takeover`: no role acts here yet.
     """
 
     host: str
@@ -75,7 +75,7 @@ class Examination:
             self.store = Store(str(self._setting("hal_audit_dir", str, "")))
             self.copy = self.store.copy(self.host)
         left_out = self._list("audit_checks_left_out")
-        # What is accepted as of a moment the node lists, with when it was changed: unmanaged.py.
+        # What is accepted as of a moment the node still lists, with the time of its last change: unmanaged.py.
         known = (
             []
             if self.only
@@ -96,7 +96,7 @@ class Examination:
     def payload(self, answer: Mapping[str, Any], declared: Any = None) -> dict[str, Any]:
         """Return what the callback takes over; `declared` is redeclare's function for this host.
 
-        Whatever the node answered: an unusable answer becomes a finding.
+        An answer that cannot be used becomes a finding.
         """
         try:
             check(answer)
@@ -122,7 +122,7 @@ class Examination:
             *(self.host, of_record, self._expectations(replies), self._accepted("audit_packages_accepted")),
             partial=bool(self.only),
         )
-        if not self.roles:  # nothing of ours is to be there: nor is a record
+        if not self.roles:  # nothing of ours belongs there, so neither does a record
             findings = [finding for finding in findings if finding.kind != "no-record"]
         record = of_record["record"]
         findings = self._with_planned(findings, answer)
@@ -203,7 +203,7 @@ class Examination:
         return [{**result, "finding": promise.finding} for promise, result in zip(self.prepared, results, strict=True)]
 
     def _kept(self, record: Mapping[str, Any]) -> list[Finding]:
-        """Keep a newer record of the node as the controller's copy: another controller may have rolled out."""
+        """Keep a newer record of the node as the controller's copy: another controller may have rolled it out."""
         packed = record.get("packed")
         if record.get("status") != "ok" or not packed or self.store is None:
             return []
@@ -265,7 +265,7 @@ def _word(said: Any) -> str:
 
 
 def _number(counted: Any) -> int:
-    """Return how many of something were looked at; ValueError for what is no number of things."""
+    """Return how many of something were looked at; ValueError for what cannot be a number of things."""
     number = int(counted or 0)
     if not 0 <= number <= MOST_COUNTED:
         raise ValueError(f"{number} things were looked at")
@@ -273,7 +273,7 @@ def _number(counted: Any) -> int:
 
 
 def _cost(said: Any) -> float:
-    """Return what it took; ValueError for what JSON has no number for: a text says what it likes."""
+    """Return what it took; ValueError for a number that JSON does not have."""
     number = float(said)
     if not math.isfinite(number):
         raise ValueError(f"it took {number}")

@@ -1,4 +1,4 @@
-"""What an audit has to say: findings, and what they come to. Knows nothing of Ansible."""
+"""What an audit has to say: findings, and their exit status. Knows nothing of Ansible."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WORDS = {
 class Finding:
     """One thing that is not as declared (drift), or could not be seen (unknown). findings.schema.json explains it.
 
-    A third status, aside, is for what is shown and counts for nothing: what roles declare that do not act on the node.
+    A third status, aside, is for what is shown and does not count: declarations of roles that do not act on the node.
     """
 
     host: str
@@ -88,7 +88,7 @@ class Accepted:
 
     pattern: str
     reason: str
-    # The last day on which that holds, and as of which moment; "" for ever and whatever becomes of it.
+    # The last day on which that holds, and as of which moment. "" is for ever, and whatever becomes of it.
     until: str = ""
     as_of: str = ""
     # Whether it was missing then.
@@ -122,12 +122,12 @@ def unreachable(host: str, reason: str) -> Finding:
 
 
 def unreadable(host: str, reason: str) -> Finding:
-    """A node whose answer is none."""
+    """A node whose answer cannot be used."""
     return Finding(host, "unreadable", "node", "unknown", summary=one_line(reason))
 
 
 def not_managed(finding: Finding) -> Finding:
-    """Return a finding of a role that does not act on the node (managed_roles): no drift of ours."""
+    """Return a finding of a role that does not act on the node (managed_roles): it does not count as drift."""
     return replace(finding, status=ASIDE, cause="not-managed")
 
 
@@ -142,7 +142,7 @@ def task_title(identity: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name of others as messages have it."""
+    """Return a name that others chose as messages quote it."""
     return f'"{one_line(name, MOST_ROLE)}"'
 
 

@@ -1,6 +1,6 @@
-"""What has to be true for a node to have jobs: what the promises of its roles that say `health` ask.
+"""What must be true before a node gets jobs: the promises of its roles that say `health`.
 
-What is asked is written in the roles: so the health check asks what a rollout and an audit ask.
+The questions are written in the roles, so the health check asks what a rollout and an audit ask.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ GPU_ROLE = "nvidia_driver"
 def checks(variables: dict[str, Any], loader: Any, left_out: Set[str]) -> list[dict[str, Any]]:
     """Return the checks of the host that has these variables, without those of the roles that are left out.
 
-    AuditError for a role that is not there, and for a promise that cannot be asked: left out, it would never fail.
+    AuditError for a role that is not there, and for a promise that cannot be asked: without it, it would never fail.
     """
     unknown = left_out - set(ROLES.folders(loader))
     if unknown:
         raise AuditError(f"left_out: there is no role {', '.join(sorted(unknown))}")
     mine = ROLES.of(variables.get("group_names") or [], loader)
-    # A promise of a role that does not act here is nobody's reason to drain the node.
+    # A promise of a role that does not act here is not a reason to drain the node.
     acting = templated(variables.get(managed.VARIABLE, mine), loader, variables)
     names = [name for name in mine if name not in left_out and name in acting]
     prepared = prepare(names, loader, variables, {}, having="health")
@@ -51,7 +51,7 @@ def _check(promise: Prepared) -> dict[str, Any]:
 
 
 def gpu_settings(variables: Mapping[str, Any], loader: Any) -> list[list[str]]:
-    """Return the calls of nvidia-smi that give GPUs the settings of role nvidia_driver; none where it is not."""
+    """Return the calls of nvidia-smi that give GPUs the settings of role nvidia_driver; none without that role."""
     if GPU_ROLE not in (variables.get("group_names") or []):
         return []
     seen = ROLES.role(GPU_ROLE, loader).layers.around(variables, {}, load_extra_vars(loader))

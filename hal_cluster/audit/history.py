@@ -1,6 +1,6 @@
 """What became of each audit: one line of JSON for each in hal_audit_dir/history.jsonl, the oldest first.
 
-It tells numbers, nodes and roles, not findings: those of the last audit are in last.json.
+It has numbers, nodes and roles. The findings of the last audit are in last.json.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ KEY = re.compile(r"^(?P<indent>\s+)[\"']?(?P<name>[A-Za-z_]\w*)[\"']?:")
 EXPRESSION = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
 INCLUDED = re.compile(r"\b(?:include|import|from|extends)\s+[\"']([^\"']+)")
 VAULT = b"$ANSIBLE_VAULT"
-# What a role makes its node from. Documentation and expectations change nothing there.
+# The folders from which a role makes its node. Documentation and expectations change nothing there.
 FOLDERS = ("defaults", "files", "handlers", "library", "tasks", "templates", "vars")
-# Set by Ansible for the run, not by anybody's declaration.
+# Ansible sets these for the run; nobody declares them.
 MAGIC = {
     *("environment", "group_names", "groups", "hostvars", "inventory_dir", "inventory_file", "inventory_hostname"),
     *("inventory_hostname_short", "item", "omit", "play_hosts", "playbook_dir", "vars"),
@@ -171,7 +171,7 @@ def is_vaulted(value: Any) -> bool:
 
 
 class EncryptedFiles:
-    """Names of variables from files that are encrypted as a whole: nothing in their values says so."""
+    """Names of variables from files that are encrypted as a whole. Their values do not show it."""
 
     def __init__(self) -> None:
         """Nothing looked at yet."""

@@ -22,15 +22,15 @@ PROJECT = Path(__file__).resolve().parents[2]
 SECRET_NAME = "vault_"
 # Modules whose result is content.
 TELLING = COMMANDS | {"ansible.builtin.slurp", "ansible.builtin.uri"}
-# A run that is killed loses at most what it did in this time.
+# A run that is killed loses at most the record of what it did in this time.
 SPOOL_SECONDS = 15
-# A condition with one of these may be another next time: files at the controller, who takes part, check mode.
+# A condition with one of these may differ next time: files at the controller, who takes part, check mode.
 OF_THE_MOMENT = frozenset(["lookup", "query", "file", "exists", "link", "hostvars", "play_hosts"])
 LOGIN = ("remote_user", "become", "become_user", "become_method", "become_flags", "become_exe", "connection", "port")
 
 
 class Observer:
-    """One run. Methods are called as things happen; `hosts` is what came of it."""
+    """One run. Methods are called as things happen; `hosts` is the outcome."""
 
     def __init__(self, *, proposing: bool) -> None:
         """`proposing`: this is check mode, and what it finds becomes a proposal."""
@@ -71,7 +71,7 @@ class Observer:
         self._handlers = plays.handler_units(play, templar)
 
     def task_starts(self, task: Any) -> None:
-        """Packages that come from now on may be this task's."""
+        """Packages that are installed from now on may be this task's."""
         now = time.time()
         self._started.setdefault(task._uuid, now)
         self._known.setdefault(task._uuid, plays.known(task, self.base))
@@ -89,7 +89,7 @@ class Observer:
         self._incomplete.add((result._host.get_name(), result._task._uuid))
 
     def item_skipped(self, result: Any) -> None:
-        """An item was left out: what it once managed is given up only if the site's declaration says so."""
+        """An item was left out. What it once managed is given up only if the site's declaration says so."""
         known_task = self._observed(result)
         if known_task is not None and self._transient(known_task, result):
             self.item_incomplete(result)
@@ -132,7 +132,7 @@ class Observer:
             self._host(result, known_task).skipped(known_task.owner.task, self._transient(known_task, result))
 
     def lost(self, result: Any) -> None:
-        """A host does not answer: nothing can be stored there, unless the task says that this may happen."""
+        """A host does not answer, so nothing can be stored there, unless the task says that this may happen."""
         if not result._task_fields.get("ignore_unreachable"):
             self.unreachable.add(result._host.get_name())
             known_task = self._observed(result)
@@ -143,7 +143,7 @@ class Observer:
     # --- what is kept
 
     def spool(self) -> None:
-        """Write what is new, so that a run which ends here has not happened in vain."""
+        """Write what is new, so that it is not lost if the run ends here."""
         if os.getpid() != self._process:  # a worker that leaves in an unusual way
             return
         self._spooled = time.time()
@@ -182,7 +182,7 @@ class Observer:
     # --- one result
 
     def _observed(self, result: Any) -> plays.Known | None:
-        """What is known of the task of a result that counts: of a role, on the node itself, not in check mode."""
+        """What is known of the task of a result; None unless it is of a role, on the node itself, not in check mode."""
         task = result._task
         if task._uuid not in self._known:
             self._known[task._uuid] = plays.known(task, self.base)
@@ -198,7 +198,7 @@ class Observer:
         return known_task if self._known_host(result._host) else None
 
     def _known_host(self, host: Any) -> bool:
-        """Read a host's variables once. One without a state folder is none of a site's nodes."""
+        """Read a host's variables once. A host without a state folder is not a node of the site."""
         name = host.get_name()
         if name in self.stores:
             return True
@@ -206,7 +206,7 @@ class Observer:
             return False
         manager, loader = self.play._variable_manager, self.play._loader
         values = manager.get_vars(host=host)
-        if values.get("hal_image_root") is not None:  # the root of an image that is built: no node, and soon gone
+        if values.get("hal_image_root") is not None:  # the root of an image that is being built, not a node
             self._ignored.add(name)
             return False
         raw = values.get("hal_audit_dir")
@@ -233,7 +233,7 @@ class Observer:
         return host
 
     def _note(self, known_task: plays.Known, result: Any) -> None:
-        """Take over what a call manages; of a secret one only its name."""
+        """Take over what a call manages; of a secret only its name."""
         host = self._host(result, known_task)
         if not known_task.records:
             return
@@ -249,7 +249,7 @@ class Observer:
         secret = self._secret(known_task, result)
         resources = self._said(known_task, result) if known_task.manages is not None else []
         resources = [resource.without_content() for resource in resources] if secret else resources
-        named = {resource.resource for resource in resources}  # what the task says of it counts more than its arguments
+        named = {resource.resource for resource in resources}  # what the task says counts more than its arguments
         managed = identities(known_task.module, arguments, outcome, secret=secret, task=known_task.owner.task)
         managed = [] if known_task.manages == [] else managed  # it says that it manages nothing that lasts
         resources += [resource for resource in managed if resource.resource not in named]
@@ -260,17 +260,17 @@ class Observer:
             self._window(result)
 
     def _window(self, result: Any) -> None:
-        """Packages may have come since the task began."""
+        """Packages may have been installed since the task began."""
         begin = self._started.get(result._task._uuid, self.run.started)
         self.hosts[result._host.get_name()].window(begin, time.time())
 
     def _at_work(self, result: Any) -> None:
-        """What is new below /etc and /boot since the task began may be its work."""
+        """What appeared below /etc and /boot since the task began may be its work."""
         begin = self._started.get(result._task._uuid, self.run.started)
         self.hosts[result._host.get_name()].change(begin, time.time())
 
     def _half_done(self, known_task: plays.Known, result: Any) -> None:
-        """A task that failed, or that its host did not answer, may have done half of its work."""
+        """A task that failed, or got no answer from its host, may have done half of its work."""
         self._at_work(result)
         if known_task.module in PACKAGE_MODULES:
             self._window(result)
@@ -335,7 +335,7 @@ class Observer:
         return self._leads(known_task, host, "moment", texts)
 
     def _leads(self, known_task: plays.Known, host: Any, what: str, value: Any) -> bool:
-        """Whether the words of a value lead to a secret, or to something that only this run knows. Once a task."""
+        """Whether the words of a value lead to a secret, or to what only this run knows; judged once a task."""
         texts = "\n".join(inputs.strings(value))
         asked = (f"{known_task.owner.source} {known_task.folder}", what, texts)
         if asked not in self._judged:
@@ -366,7 +366,7 @@ def result_role(play: Any, name: str) -> tuple[Mapping[str, Any], Mapping[str, A
 
 
 def base_folder() -> str:
-    """The folder that paths are relative to: that of ansible.cfg, or this project."""
+    """The folder to which paths are relative: that of ansible.cfg, or this project."""
     return os.path.dirname(constants.CONFIG_FILE) if constants.CONFIG_FILE else str(PROJECT)
 
 

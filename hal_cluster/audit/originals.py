@@ -18,8 +18,8 @@ SHOWN = 40
 def lost_lines(results: Mapping[str, Mapping[str, Any]], *, check: bool = False) -> list[str]:
     """Return what is changed and cannot be given back, a line each with its nodes.
 
-    `results`: those of module hal_originals with state=kept, by node. Nothing where all can. `check`: also what would
-    be kept. Which tasks decide in the run what they replace is said where something else is.
+    `results`: those of module hal_originals with state=kept, by node. Empty if all of it can be given back.
+    `check`: also what would be kept. Tasks that decide in the run what they replace are named if there is another line.
     """
     lost = _folded({host: said.get("lost") or [] for host, said in results.items()})
     lines = [f"{nodes}: {words}" for words, nodes in lost]
@@ -39,14 +39,14 @@ def plan_of(
     queue: Mapping[str, Any] | None = None,
     unasked_ok: bool = False,
 ) -> dict[str, Any]:
-    """Return {text, code, refused}: what giving back a role does on nodes, and why it may not be done.
+    """Return {text, code, refused}: what giving back a role does on nodes, and why it is refused.
 
-    `code` confirms exactly this plan, and is empty where nothing is kept; `refused` has lines.
+    `code` confirms exactly this plan, and is empty if nothing is kept; `refused` has lines.
 
     results     those of module hal_originals with state=planned, by node
     changed_ok  what others changed may be lost
-    queue       what asking squeue at the node of slurmctld returned; nothing where that was not asked
-    unasked_ok  what jobs need may stop though Slurm did not say whether one runs
+    queue       what squeue said at the node of slurmctld; empty if it was not asked
+    unasked_ok  what jobs need may stop although Slurm did not say whether one runs
     """
     if not any(said.get("kept") for said in results.values()):
         nodes = fold(sorted(results))
@@ -75,7 +75,7 @@ def plan_of(
 
 
 def _in_queue(asked: Mapping[str, Any], unasked_ok: bool) -> str:
-    """Return why what jobs need may not stop, '' where Slurm has no job, or is not there."""
+    """Return why what jobs need may not stop; '' if Slurm has no job, or there is no Slurm."""
     if asked.get("skipped") or not asked:
         return ""
     if asked.get("rc") != 0:

@@ -1,6 +1,6 @@
 """What roles would manage on a node, for the node to compare: nothing is run, and nothing is recorded.
 
-For nodes that a role never rolled out: all of them before they are taken over, and roles that act elsewhere only
+For roles that were never rolled out on a node: all roles before a takeover, and roles that act only on other nodes
 (managed_roles).
 """
 
@@ -29,14 +29,14 @@ from hal_inventory.printable import one_line
 
 KEY_BYTES = 32
 MOST_TEXT = 256 * 1024
-"""Bytes of a file that is sent for a diff; a node shows no longer one."""
+"""Bytes of a file that is sent for a diff; a node does not show a longer one."""
 MOST_TASKS = 10
 MOST_WHY = 60
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """A task of which a run alone shows whether or what it does. `why` in words."""
+    """A task of which only a run shows what it does, if anything. `why` in words."""
 
     role: str
     title: str
@@ -83,7 +83,7 @@ class Plan:
         return findings
 
     def add(self, role: str, declared: Declared, contents: Mapping[str, bytes], *, texts: bool) -> None:
-        """Take over what a role declares. Of several roles that declare a resource the last owns it, as in a run."""
+        """Take over what a role declares. If several roles declare a resource, the last one owns it, as in a run."""
         if declared.fault:
             self.faults[role] = declared.fault
         for task in declared.undecided.values():
@@ -130,7 +130,7 @@ def planned(task: Any, host: str, roles: Iterable[str], *, texts: bool) -> Plan:
 
 
 def commands(play: Play, role: str) -> Sequence[Undecided]:
-    """Return the tasks of a role that change what no resource stands for, and files of tasks chosen in a run."""
+    """Return the tasks of a role that change what is not a resource, and those that a run chooses to include."""
     base, undecided = base_folder(), []
     for task in (task for block in play.roles[0]._task_blocks for task in plays.tasks_of(block)):
         known_task = plays.known(task, base)

@@ -20,7 +20,7 @@ from hal_cluster.audit.resources.model import PRESENT
 DYNAMIC = frozenset({"ansible.builtin.include_tasks", "ansible.builtin.include_role"})
 # A template that a text looks up.
 LOOKED_UP = re.compile(r"""lookup\(\s*['"](?:ansible\.builtin\.)?template['"],\s*['"]([^'"]+)['"]""")
-# Keys of a task from which nothing gets into what it writes.
+# Keys of a task that do not get into what it writes.
 NO_CONTENT = frozenset({"name", "when", "changed_when", "failed_when", "until", "notify", "tags"})
 NO_RESULT = DYNAMIC | {"ansible.builtin.meta"}
 
@@ -36,7 +36,7 @@ class Known:
     handler: bool
     manages: Any
     loop: Any
-    # As written: what is templated does not say any more where it came from.
+    # As written: what is templated no longer shows where it came from.
     written: Any
     variables: dict[str, Any]
     conditions: tuple[str, ...]
@@ -74,7 +74,7 @@ def known(task: Any, base: str) -> Known | None:
 
 
 def template_text(known_task: Known, arguments: Any, loader: Any) -> str:
-    """Return what templates of a task evaluate, also those that it looks up: a secret may be there and nowhere else."""
+    """Return what the templates of a task evaluate, those that it looks up included: a secret may be only there."""
     source = arguments.get("src")
     names = [source] if known_task.module == "ansible.builtin.template" and isinstance(source, str) else []
     names += LOOKED_UP.findall("\n".join(inputs.strings(known_task.written)))
@@ -137,7 +137,7 @@ def loaded_roles(play: Any, base: str) -> dict[str, LoadedRole]:
 
 
 def _needed(role: Any, base: str) -> frozenset[str]:
-    """Ids of the tasks that give a result on every host. Those of a rescue do not, unless something fails."""
+    """Ids of the tasks that give a result on every host. Tasks of a rescue do so only if something fails."""
     ids: set[str] = set()
     for task in (task for block in role._task_blocks for task in tasks_of(block, rescue=False)):
         elsewhere = task.delegate_to or task.run_once or task.check_mode

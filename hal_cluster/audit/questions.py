@@ -33,7 +33,7 @@ class Role:
 
 
 class Roles:
-    """Every role that promises something. Filled before workers are forked, one reading is enough for all hosts."""
+    """Every role that promises something. If it is filled before workers are forked, each role is read once."""
 
     def __init__(self) -> None:
         """Nothing read yet."""
@@ -81,7 +81,7 @@ def prepare(
     roles: Roles = ROLES,
     having: str = "id",
 ) -> list[Prepared]:
-    """Return the expectations of these roles that have a field. A role that cannot be read is one that is unknown."""
+    """Return the expectations of these roles that have a field. One is unknown for a role that cannot be read."""
     prepared: list[Prepared] = []
     extra = load_extra_vars(loader)
     for name in names:
@@ -90,7 +90,7 @@ def prepare(
         if role.fault:
             prepared.append(promises.fault(name, promises.place(path), role.fault))
             continue
-        # A broken entry is no mapping; it is not left out.
+        # A broken entry is not a mapping, and is not left out.
         entries = [entry for entry in role.entries if not isinstance(entry, Mapping) or having in entry]
         if not entries:
             continue

@@ -1,4 +1,4 @@
-"""What a run did on each host, as it will be told to the host: resources with their owners, and what was reached.
+"""What a run did on each host, as the host will be told: resources with their owners, and tasks that were reached.
 
 Knows nothing of Ansible: the callback tells it what happened.
 """
@@ -60,7 +60,7 @@ class Entry:
 class LoadedRole:
     """A role of a play. `whole`: no tag or starting point leaves out any of its tasks.
 
-    `needed`: those of its tasks that every host comes by when nothing fails.
+    `needed`: the tasks that every host goes through if nothing fails.
     """
 
     folder: str
@@ -81,10 +81,10 @@ class Host:
     handled: dict[str, None] = field(default_factory=dict)
     windows: list[list[float]] = field(default_factory=list)
     changes: list[list[float]] = field(default_factory=list)
-    # Those that were loaded as a whole, by name, and those of which a task failed.
+    # Roles that were loaded as a whole, by name; and those of which a task failed.
     roles: dict[str, LoadedRole] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
-    # Tasks that a rescue took the place of, and those of the rescue.
+    # Tasks that a rescue replaced, and the tasks of the rescue.
     replaced: set[str] = field(default_factory=set)
     rescue: set[str] = field(default_factory=set)
     folders: dict[str, str] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Host:
         return bool(self.entries or self.roles or self.handled)
 
     def manages(self, owner: Owner, resources: Iterable[Resource], units: Iterable[str], changed: bool) -> None:
-        """A task did what it declares. The last owner wins; what several declare adds up."""
+        """A task did what it declares. The last owner wins; what several tasks declare adds up."""
         self.dirty = True
         for resource in resources:
             old = self.entries.get(resource.resource)
@@ -115,7 +115,7 @@ class Host:
             self.entries[resource.resource] = entry
 
     def tried(self, task: str, complete: bool) -> None:
-        """A task has ended; one call that did not do it all is enough to not trust it."""
+        """A task has ended. One incomplete call is enough not to trust it."""
         self.dirty = True
         self.tasks[task] = complete and self.tasks.get(task, True)
 
@@ -126,12 +126,12 @@ class Host:
             self.transient.add(task)
 
     def rescued(self, replaced: Iterable[str], rescue: Iterable[str]) -> None:
-        """A task failed and its block has a rescue: that one has to be done instead."""
+        """A task failed and its block has a rescue, which must be done instead."""
         self.replaced.update(replaced)
         self.rescue.update(rescue)
 
     def complete(self, name: str) -> bool:
-        """True when the node now is as a role's inputs say, not only in parts: a run can end anywhere."""
+        """True when the whole role was rolled out, not only a part: a run can end anywhere."""
         role = self.roles[name]
         needed = (role.needed | (self.rescue & set(role.tasks))) - self.replaced
         return role.whole and name not in self.broken and needed <= self.tasks.keys()
@@ -151,7 +151,7 @@ class Host:
         self.windows.append([round(begin, 3), round(end, 3)])
 
     def change(self, begin: float, end: float) -> None:
-        """A task changed something between these times; what one after the other did is one time."""
+        """A task changed something between these times. Times that follow each other closely become one."""
         self.dirty = True
         if self.changes and begin <= self.changes[-1][1] + BETWEEN_TASKS_SECONDS:
             begin = self.changes.pop()[0]
@@ -164,7 +164,7 @@ def spool(node: str, run: Run, host: Host, inputs: Mapping[str, str]) -> dict[st
         "format": FORMAT,
         "node": node,
         "run": {**run.document(), "changes": host.changes},
-        # The node accepts what it sees there only of what the run has made.
+        # The node accepts the present state only of what this run has changed.
         "entries": [
             {**_entry(resource, entry, host, inputs), "changed": entry.changed}
             for resource, entry in sorted(host.entries.items())
@@ -178,7 +178,7 @@ def spool(node: str, run: Run, host: Host, inputs: Mapping[str, str]) -> dict[st
 
 
 def proposal(node: str, run: Run, host: Host, inputs: Mapping[str, str]) -> dict[str, Any]:
-    """Return what check mode found: what is already as declared, and what is not."""
+    """Return what check mode showed: what is already as declared, and what is not."""
     entries = {resource: _entry(resource, entry, host, inputs) for resource, entry in sorted(host.entries.items())}
     return {
         "format": FORMAT,

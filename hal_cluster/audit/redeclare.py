@@ -1,7 +1,7 @@
-"""What roles declare now for a host, compared with what its record says they declared: exact where it can be rendered.
+"""What roles declare now for a host, compared with what its record says they declared: exact if it can be rendered.
 
-Roles are loaded as a playbook would, by Ansible itself, and nothing of them is run. What depends on how a run goes
-(registered variables, include_tasks) cannot be decided here; then the finding says for which tasks.
+Ansible itself loads the roles, as for a playbook, and nothing of them is run. What depends on how a run goes
+(registered variables, include_tasks) cannot be decided here. Then the finding names the tasks.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Static:
     host: Any
     texts: inputs.Roles = field(default_factory=inputs.Roles)
     base: str = field(default_factory=base_folder)
-    # By resource, what files would have in them, secrets included. For who compares without a record: plan.py
+    # The content of files by resource, secrets included. For a comparison without a record: plan.py
     contents: dict[str, bytes] = field(default_factory=dict)
     with_secrets: bool = False
 
     def declared(self) -> Declared:
-        """Return the resources of all tasks, and the tasks that cannot be told."""
+        """Return the resources of all tasks, and the tasks whose resources cannot be told."""
         declared = Declared()
         loaded = plays.loaded_roles(self.play, self.base).get(self.role.get_name())
         declared.tasks.update(loaded.tasks if loaded else ())
@@ -66,7 +66,7 @@ class Static:
             gathered = Host()
             try:
                 certain = self._task(task, known_task, gathered)
-            except Exception as error:  # a template can raise anything, and it costs this task only
+            except Exception as error:  # a template can raise anything; only this task is lost
                 declared.undecided[known_task.owner.task] = Undecided(known_task.owner, _words(error))
                 continue
             certain = certain and always and not task.run_once and "never" not in task.tags
@@ -195,7 +195,7 @@ class Static:
     def _applies(
         self, task: Any, variables: dict[str, Any], known: inputs.Variables, known_task: plays.Known
     ) -> bool | None:
-        """Return what the conditions come to; None if that shows only in a run."""
+        """Return what the conditions come to; None if only a run shows that."""
         answer: bool | None = True
         templar = CompilingTemplar(self.play._loader, variables)
         for words in task.when or []:
@@ -215,7 +215,7 @@ class Static:
         """Raise CannotTellError if a value leads to something that only a run knows."""
         names = known.reach(inputs.words("\n".join(inputs.strings(value))))
         made = self.texts.made_while_running(known_task.folder) & names
-        # What files at the controller say is as true now as in a run; facts and who takes part are not.
+        # Files at the controller say the same now as in a run; facts, and who takes part, do not.
         moment = {name for name in names if name in ("ansible_facts", "play_hosts", "hostvars")}
         if conditions:
             moment |= names & (OF_THE_MOMENT - {"lookup", "query", "file", "exists", "link"})
@@ -279,7 +279,7 @@ def _play(role: str, host: str, manager: Any, loader: Any) -> Any:
 
 
 def _tasks(blocks: Iterable[Any], always: bool = True) -> Iterator[tuple[Any, bool]]:
-    """Every task, and whether a run that goes well comes by it: a rescue is for one that does not."""
+    """Every task, and whether a run without a failure reaches it: it does not reach a rescue."""
     for part in blocks:
         if not isinstance(part, Block):
             yield part, always

@@ -11,7 +11,7 @@ from hal_cluster.audit.findings import Finding, quoted
 from hal_cluster.audit.resources.system import UNIT_TYPES
 
 BACKSLASH = "\\"
-# What a unit may be called (VALID_CHARS of systemd's unit-name.c, and at most 255 of them), with a type that restarts.
+# Names of units: VALID_CHARS of systemd's unit-name.c, at most 255 of them, with a type that can be restarted.
 UNIT = re.compile(rf"[A-Za-z0-9:_.\\@-]{{1,245}}(?:{'|'.join(map(re.escape, UNIT_TYPES))})")
 _NOBODYS = dict.fromkeys(
     ("changed", "missing", "owner", "mode", "type", "target"),
@@ -53,7 +53,7 @@ def repair(finding: Finding, limit: str, options: str) -> str:
 
 
 def is_known(role: str) -> bool:
-    """Tell whether this project has the role: a name that only a record knows is a text, and no word of a command."""
+    """Tell whether this project has the role. A name that only a record knows must not become a word of a command."""
     return role in roles.names()
 
 

@@ -1,7 +1,7 @@
 """The report for people: findings by role, equal ones of many nodes as one, with the command that repairs them.
 
-Findings are made of what nodes say. So their texts are made printable, and cut, before anything is done with them, and
-Painter lets nothing else through.
+Findings are made of what nodes say. So their texts are made printable, and cut, before anything else is done with
+them, and Painter lets nothing else through.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ MOST_VALUE = 200
 MOST_DIFF_LINE = 400
 HASHES = ("sha256", "sha1", "keyed")
 LABEL = 9
-# Where text of a node goes on. Commands and labels stand further left, so no text looks like one, however it is broken.
-# No line of it is wider than the terminal, which would go on with the rest at its left edge.
+# The indent of a node's text. Commands and labels stand further left, so no text looks like one, however it is broken.
+# No line is wider than the terminal, which would put the rest at its left edge.
 TEXT = " " * 6
-# Of a finding what may be of any type; _value() makes words of it.
+# Fields of a finding that may be of any type; _value() makes words of them.
 VALUES = ("should", "is_")
 CODES = {"": "", "bold": "1", "drift": "31", "unknown": "33", "good": "32", "dim": "2", "name": "36"}
 ITEM = re.compile(r"(expectation:.*) \[(.*)\]", re.DOTALL)
@@ -56,7 +56,7 @@ class Group:
     commits: tuple[str, ...]
     since: tuple[str, ...]
     also: tuple[str, ...] = ()
-    # Items of the loop of an expectation, if several of them do not hold.
+    # Items of an expectation's loop, if it does not hold for several of them.
     items: tuple[str, ...] = ()
 
 
@@ -95,7 +95,7 @@ def sections(findings: Iterable[Finding]) -> list[tuple[str, list[Group]]]:
 
 
 def fold_findings(findings: Iterable[Finding]) -> list[Group]:
-    """Put equal findings together. Expectations that fail because of a resource which differs stand with it."""
+    """Put equal findings together. An expectation that fails because a resource differs stands with that resource."""
     every = list(findings)
     owned = {(finding.host, finding.resource) for finding in every if not finding.follows}
     alone = [finding for finding in every if not (finding.follows and (finding.host, finding.follows) in owned)]
@@ -185,7 +185,7 @@ class Painter:
         self.lines.append(self.painted(words, style))
 
     def painted(self, words: str, style: str) -> str:
-        """The words in their colour; nothing in them drives the terminal. All lines come through here."""
+        """The words in their colour. Nothing in them drives the terminal: all lines come through here."""
         words, code = printable(words, None), CODES[style] if self.colour else ""
         return f"\033[{code}m{words}\033[0m" if code and words else words
 
@@ -195,7 +195,7 @@ class Painter:
             self.line(f"{indent}{line}", style)
 
     def headed(self, words: str, style: str) -> None:
-        """Add a text that begins at the left edge, and goes on where text of a node does."""
+        """Add a text that begins at the left edge, and goes on at the indent of a node's text."""
         for number, line in enumerate(_wrap(words, self.width - len(TEXT))):
             self.line(f"{TEXT if number else ''}{line}", style)
 
@@ -225,7 +225,7 @@ def command(words: str, width: int) -> list[str]:
 
 
 def _parts(argv: Sequence[str]) -> list[str]:
-    """Return the words of a command as a shell takes them, those together that stand on one line."""
+    """Return the words of a command as a shell takes them; those that belong on one line are one text."""
     parts: list[str] = []
     for number, word in enumerate(argv):
         nodes = argv[0] == "ansible" and number == len(argv) - 1
@@ -323,7 +323,7 @@ def _values(paint: Painter, finding: Finding) -> None:
 
 
 def _before(finding: Finding) -> str:
-    """A file that no role manages is declared by nobody: it is what was recorded."""
+    """Return the label of what should be. Nobody declares a file that no role manages, so it is what was recorded."""
     return DECLARED if finding.role or not finding.resource.startswith("file:") else RECORDED
 
 

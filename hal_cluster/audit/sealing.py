@@ -1,4 +1,4 @@
-"""The closing step of a run: tell each host what the run did there, and keep a copy of the record it makes of it."""
+"""The closing step of a run: tell each host what the run did there, and keep a copy of the record that it makes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARGUMENTS = ("node", "entries", "roles", "reached", "skipped", "windows", "handl
 
 @dataclass
 class Outcome:
-    """What came of it: resources observed by host, what went wrong: reason -> hosts, and whom the rollout let go."""
+    """The outcome: observed resources by host, hosts by what went wrong there, and hosts that the rollout let go."""
 
     observed: dict[str, int] = field(default_factory=dict)
     problems: dict[str, set[str]] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Results(CallbackBase):  # type: ignore[misc]  # Ansible has no types
             self.outcome.notes.setdefault(one_line(str(note)), set()).add(host)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        """The node could not."""
+        """The node could not store it."""
         self._not_stored(result)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
@@ -77,10 +77,10 @@ def seal(
     passwords: Mapping[str, str],
     rollout: str = "",
 ) -> Outcome:
-    """Give each host its spools, oldest first, in one play for all hosts that are logged in to alike.
+    """Give each host its spools, oldest first, in one play for all hosts with the same login.
 
-    `rollout`: the one that holds them and lets them go with that.
-    Connections are those of the run: the same process, the same variables, the same control sockets.
+    `rollout`: the one that holds the hosts, and so lets them go. Connections are those of the run: the same process,
+    variables and control sockets.
     """
     outcome = Outcome()
     alike: dict[tuple[tuple[str, Any], ...], list[str]] = {}

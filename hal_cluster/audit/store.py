@@ -1,4 +1,4 @@
-"""What the controller keeps for a site's audits: records, spools of runs, proposals, the key. For its owner only."""
+"""What the controller keeps for audits of a site: records, spools of runs, proposals, the key. For its owner alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Store:
     """The folder hal_audit_dir. Files are replaced at once or not at all."""
 
     def __init__(self, folder: str | Path) -> None:
-        """Nothing is made before something is written."""
+        """Folders and files are made at the first write."""
         self.folder = Path(folder)
         self._lock = -1
 
@@ -78,7 +78,7 @@ class Store:
         return key
 
     def begin(self, run: str) -> None:
-        """Mark a run as going on: others leave its spools alone until this process ends."""
+        """Mark a run as active: others leave its spools alone until this process ends."""
         folder = self.folder / "spool" / run
         _folder(folder)
         self._lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -87,7 +87,7 @@ class Store:
     def end(self, run: str) -> None:
         """The run is over; its folder goes unless something is left in it."""
         if self._lock >= 0:
-            # By name: a worker that is about to end has the handle too, and closing one of two releases nothing.
+            # Explicitly: a worker that is about to end also has the handle, and closing one of two releases nothing.
             fcntl.flock(self._lock, fcntl.LOCK_UN)
             os.close(self._lock)
             self._lock = -1
@@ -107,8 +107,8 @@ class Store:
     def forget(self, host: str) -> None:
         """Remove what is kept of a node that was installed anew: its record, and what could not be told to it.
 
-        What the former system had is none of the new one's. A later rollout takes up the copy that is kept here when a
-        node has no record, as somebody may have removed it; after an installation that is right.
+        The new system has nothing of the former one. A later rollout would take up the copy that is kept here, because
+        a node without a record may have lost it. After an installation it is right that there is none.
         """
         for path in (self.record(host), *self.pending(host)):
             path.unlink(missing_ok=True)
@@ -117,7 +117,7 @@ class Store:
     def keep_record(self, host: str, packed: str, digest: str) -> bytes:
         """Keep a record as the node returned it, and return it.
 
-        AuditError, and nothing is kept, when it is not what the node hashed, is no record, or is over a bound.
+        AuditError, and nothing is kept, when it is not what the node hashed, is not a record, or is over a bound.
         """
         try:
             data = unpack(packed)
@@ -155,7 +155,7 @@ def write(path: Path, data: bytes, *, durable: bool = False) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a document of ours; what is not one is refused by name."""
+    """Read a document of ours; AuditError with its path for what is not one."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -225,7 +225,7 @@ def _locked(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # two that look are not in each other's way
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that look do not disturb each other
     except OSError:
         return True
     finally:

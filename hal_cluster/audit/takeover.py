@@ -1,4 +1,4 @@
-"""What a rollout would change on nodes that are not taken over yet, by role: for who decides which role comes first."""
+"""What a rollout would change on nodes that are not taken over yet, by role: it helps to decide which comes first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST_SENTENCE = re.compile(r"(.+?\.)(?:\s|$)", re.DOTALL)
 
 
 def by_role(nodes: Mapping[str, Mapping[str, Any]], findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Return a summary of each role, that of which a rollout would change least first."""
+    """Return a summary of each role; the role of which a rollout would change least comes first."""
     roles = {role for node in nodes.values() for role in node.get("planned") or ()}
     roles |= {finding.role for finding in findings if finding.role}
     summaries = [_summary(role, nodes, [finding for finding in findings if finding.role == role]) for role in roles]
@@ -70,7 +70,7 @@ def _summary(role: str, nodes: Mapping[str, Mapping[str, Any]], mine: Sequence[F
 
 @cache
 def permissions(role: str) -> dict[str, str]:
-    """Return the variables by which a role is permitted what is dangerous, with the first sentence of their meaning."""
+    """Return the variables that permit a role something dangerous, with the first sentence of their meaning."""
     if not is_known(role):
         return {}
     with (ROLES / role / "meta" / "argument_specs.yml").open("rb") as stream:

@@ -97,12 +97,12 @@ def _listed(finding: Finding) -> str:
 
 
 def _brief(group: report.Group) -> report.Group:
-    """Return a finding without what says who declares it: the role does, and nobody has rolled it out."""
+    """Return a finding without its task and source: the heading names the role, and nobody has rolled it out."""
     return replace(group, finding=replace(group.finding, task="", source="", why="", cause="node"), also=())
 
 
 def _names(paint: report.Painter, label: str, groups: Sequence[report.Group]) -> None:
-    """Add the names of findings, for each range of nodes in one paragraph."""
+    """Add the names of findings, one paragraph for each range of nodes."""
     by_nodes: dict[tuple[str, ...], list[report.Group]] = {}
     for group in groups:
         by_nodes.setdefault(group.hosts, []).append(group)
@@ -113,7 +113,7 @@ def _names(paint: report.Painter, label: str, groups: Sequence[report.Group]) ->
 
 
 def _folded(groups: Sequence[report.Group]) -> list[str]:
-    """Return the names of what is new; what is in a folder that is new itself is only counted there."""
+    """Return the names of what is new. What is inside a new folder is only counted."""
     names = sorted({group.finding.resource.removeprefix("file:") for group in groups})
     inside = Counter(dict.fromkeys(names, 0))
     for name in names:

@@ -1,6 +1,6 @@
 """A Templar for many templates over the same variables: nothing is compiled twice, no variable is worked out twice.
 
-Ansible's own compiles every text at every use, and works a variable out again wherever it is used. In an audit
+Ansible's own Templar compiles every text at every use, and works a variable out again wherever it is used. In an audit
 variables do not change, and the expectations of one host use some of them hundreds of times.
 """
 
@@ -15,7 +15,7 @@ from ansible.template import AnsibleEnvironment
 from hal_cluster.audit.inputs import Variables, words
 from hal_cluster.expect.templating import CompilingTemplar, Environment
 
-# Lookups that work out texts which a template does not show.
+# Lookups that evaluate texts which the template itself does not show.
 INDIRECT = frozenset({"template", "vars", "varnames"})
 
 
@@ -23,7 +23,7 @@ class QuickTemplar(CompilingTemplar):
     """Gives what Templar gives, as long as nobody changes the variables or what came out of them."""
 
     def __init__(self, loader: Any, variables: Mapping[str, Any]) -> None:
-        """`variables` are those that results are kept for; others may be set for a while."""
+        """Results are kept for these `variables`; others may be set for a while."""
         self._available_variables: Mapping[str, Any]
         super().__init__(loader, variables)
         self._base = variables
@@ -60,7 +60,7 @@ class QuickTemplar(CompilingTemplar):
         return copy
 
     def template(self, variable: Any, *arguments: Any, **options: Any) -> Any:
-        """Return what it was the last time, if nothing that it is made of is another now."""
+        """Return the last result, if nothing that it is made of has changed."""
         if not isinstance(variable, str) or arguments or hasattr(variable, "__UNSAFE__"):
             return super().template(variable, *arguments, **options)
         if options.get("overrides") or options.get("static_vars"):
@@ -95,5 +95,5 @@ def _same(value: Any, other: Any) -> bool:
         return False
     try:
         return bool(value == other)
-    except Exception:  # what cannot be compared may be another
+    except Exception:  # what cannot be compared may have changed
         return False

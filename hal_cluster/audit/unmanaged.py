@@ -1,6 +1,6 @@
 """Findings of what no role manages: below /etc and /boot, and files of packages that were replaced.
 
-Knows nothing of Ansible. What a node says here is as little to be trusted as anything that it says.
+Knows nothing of Ansible. Nothing that a node says here is trusted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hal_cluster.audit.findings import WORDS, Accepted, Finding, task_title, unr
 from hal_inventory.printable import one_line
 
 KINDS = frozenset({"extra", "changed", "mode", "owner", "type", "target", "missing"})
-# A node leaves out what is more (MOST of hal_node/audit/unmanaged.py and verify.py) and says how much that was.
+# A node leaves out the rest, and says how much that was (MOST of hal_node/audit/unmanaged.py and verify.py).
 MOST = 200
 MOST_LINES = 40
 NEW = "it is new since it was recorded"
@@ -23,7 +23,7 @@ LATEST = 2**33
 
 
 def asked(partial: bool, deep: Any) -> dict[str, bool]:
-    """Return the arguments of the module: with some roles only, nothing that is of no role is looked at."""
+    """Return the arguments of the module. An audit of some roles only looks at nothing that no role manages."""
     wanted = str(deep).lower() in ("true", "yes", "on", "1")
     return {"tree": not partial, "deep": wanted and not partial}
 
@@ -37,7 +37,7 @@ def added(
 ) -> list[Finding]:
     """Return the findings of an answer with those of this module, without what is accepted.
 
-    `over`: acceptances that held once. What is there because of another finding says so: a file in which a resource has
+    `over`: acceptances that held once. A finding says if it follows from another one: a file in which a resource has
     its line, and a file that came or went with a package.
     """
     times = {f"file:{entry.get('path')}": _time(entry) for entry in _dicts(answer, "extra")}
@@ -63,7 +63,7 @@ def added(
 
 
 def is_missing(finding: Finding) -> bool:
-    """Tell whether a finding is that a file went. When it did nobody knows: its folder may have changed since."""
+    """Tell whether a finding is that a file went. Nobody knows when: its folder may have changed since."""
     return "missing" in (finding.kind, finding.attribute)
 
 

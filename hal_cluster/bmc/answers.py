@@ -1,4 +1,4 @@
-"""What a BMC answers over HTTPS, read here and not further than so: a packed answer of 0.4 MB may be one of 600."""
+"""What a BMC answers over HTTPS, read up to a limit: a packed answer of 0.4 MB may become 600 MB."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hal_inventory.bounded import BoundError, limited
 from hal_inventory.errors import HalError
 
 _UNPACKED = ("", "identity", "gzip", "deflate")
-"""Of one kind, and of these: a packed answer in a packed answer, or brotli's, is a million times as long."""
+"""The packings that are taken, one at a time. Packed twice, or by brotli, an answer may grow a million times."""
 
 _CHUNK = 4096
-"""Bytes that are unpacked at once: gzip makes 4 MB of them at the most."""
+"""Bytes that are unpacked at once: gzip makes at most 4 MB of them."""
 
 
 class AnswerError(HalError, requests.exceptions.RequestException):  # type: ignore[misc]  # requests has no types
@@ -24,7 +24,7 @@ def read(response: Any) -> bytes:
     """Return the body of requests' answer; AnswerError for a longer one than any honest BMC gives."""
     packing = str(response.headers.get("Content-Encoding") or "").strip().lower()
     if packing not in _UNPACKED:
-        raise AnswerError("an answer that is packed in a way which nobody asked for: not read")
+        raise AnswerError("an answer that is packed in a way that nobody asked for: not read")
     body = bytearray()
     for chunk in response.iter_content(_CHUNK):
         body += chunk

@@ -17,14 +17,14 @@ CLIENTS = {
     "supermicro": "hal_cluster.bmc.supermicro.Supermicro",
     "ipmi": "hal_cluster.bmc.ipmi.Ipmi",
 }
-"""Where the client for a kind is; all others speak Redfish as its specification has it."""
+"""Where the client for a kind is. All other kinds speak Redfish as its specification says."""
 
 
 def connect(target: Target, *, changing_password: bool = False) -> Bmc:
     """Return the client for a BMC; nothing is sent yet.
 
-    BmcError CONFIGURATION for an unknown kind or an address that is a placeholder, DEFAULT_PASSWORD for a password that
-    everybody knows, unless it is to be changed.
+    BmcError CONFIGURATION for an unknown kind or an address that is a placeholder. DEFAULT_PASSWORD for a password that
+    everybody knows, unless it is about to be changed.
     """
     if target.kind not in KINDS:
         answer = f"kind {target.kind!r} is not one of {', '.join(KINDS)}"
@@ -39,7 +39,7 @@ def connect(target: Target, *, changing_password: bool = False) -> Bmc:
 
 
 def client_of(kind: str) -> Callable[[Target], Bmc]:
-    """Return the client for a kind. Each loads what it needs, when it is asked for: libraries for BMCs load slowly."""
+    """Return the client for a kind. It is imported only now, because libraries for BMCs load slowly."""
     module, _, name = CLIENTS.get(kind, REDFISH).rpartition(".")
     client: Callable[[Target], Bmc] = getattr(importlib.import_module(module), name)
     return client

@@ -21,24 +21,24 @@ from hal_cluster.bmc.models import Target
 from hal_cluster.bmc.tls import BelievingAdapter, fingerprint, shown_fingerprint
 from hal_inventory.bounded import BoundError, check
 
-# What these libraries would print has addresses and bodies in it; BmcError says what an administrator needs.
+# These libraries would print addresses and bodies; BmcError says what an administrator needs.
 for _name in ("sushy", "urllib3"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
     logging.getLogger(_name).propagate = False
 
 Answer = TypeVar("Answer")
 MOST_MEMBERS = 10_000
-"""Of one collection, all its pages: the sensors of the largest chassis are some hundreds."""
+"""Of one collection with all its pages. The largest chassis has some hundreds of sensors."""
 
 BUSY = (502, 503, 504)
-"""What a BMC says that is starting, or whose gateway got no answer."""
+"""Status of a BMC that is starting, or whose gateway got no answer."""
 
 
 class _Connector(sushy.connector.Connector):  # type: ignore[misc]  # sushy has no types
-    """As sushy's, but that every request is sent once.
+    """As sushy's, except that every request is sent once.
 
-    sushy (connector.py) would send a reset again whose answer was lost, and anything again that was answered 401 or
-    403, though it has no other session to try it with. What is left is its second GET where a BMC answers 406.
+    If an answer is lost, sushy (connector.py) would send a reset again. After 401 or 403 it would send any request
+    again, although it has no other session to try. What remains is its second GET after a BMC answers 406.
     """
 
     def __init__(self, target: Target, heard: Callable[[Any], None]) -> None:
@@ -54,7 +54,7 @@ class _Connector(sushy.connector.Connector):  # type: ignore[misc]  # sushy has 
         self.believe(target)
 
     def believe(self, target: Target) -> None:
-        """Speak from now on with who shows what this target says."""
+        """From now on speak only with a server that shows what this target says."""
         self._session.mount("https://", BelievingAdapter(target))
 
     def _op(self, *arguments: Any, **keywords: Any) -> Any:
@@ -66,7 +66,7 @@ class Connection:
     """A session at a BMC's Redfish. Nothing is sent before the first question."""
 
     def __init__(self, target: Target) -> None:
-        """BmcError (CONFIGURATION) when nothing says whom to believe."""
+        """BmcError (CONFIGURATION) if neither authority nor fingerprint is given."""
         self.target = target
         self._connector = _Connector(target, self._heard)
         self._root: Any = None
@@ -108,7 +108,7 @@ class Connection:
             self._root = root
 
     def _believed(self) -> Target:
-        """Return the target with one way to know it: the pinned certificate where that is shown, else the authority."""
+        """Return the target with one way to know it: the pinned certificate if that is shown, else the authority."""
         if not (self.target.fingerprint and self.target.ca_file):
             return self.target
         try:
@@ -136,7 +136,7 @@ class Connection:
         self._connector.close()
 
     def _heard(self, response: Any) -> None:
-        """Note what OpenBMC says to an expired account: it is let in, and answers nothing but the change itself."""
+        """Note what OpenBMC tells an expired account: it may log in, and do nothing but change the password."""
         if response.request.method == "POST" and response.status_code in (200, 201) and self._root is None:
             try:
                 self.password_change_at = _place_in(response.json())
@@ -150,7 +150,7 @@ class Connection:
         return self._ask("get", path)
 
     def find(self, path: str) -> dict[str, Any] | None:
-        """Return a resource, or None where the firmware has none there."""
+        """Return a resource, or None if the firmware has none there."""
         try:
             return self.get(path)
         except sushy.exceptions.ResourceNotFoundError:
@@ -169,7 +169,7 @@ class Connection:
         self._ask("put", path, data=dict(data))
 
     def again(self, ask: Callable[[], Answer]) -> Answer:
-        """Ask, and once more in a new session where the BMC has forgotten ours: it did nothing then."""
+        """Ask. If the BMC has forgotten our session it did nothing: ask once more in a new one."""
         fresh = self._root is None
         self.open()
         try:
@@ -199,7 +199,7 @@ class Connection:
         return members
 
     def linked(self, resource: Mapping[str, Any], *names: str) -> dict[str, Any] | None:
-        """Return what a resource links to, by the names on the way; None where the firmware has no such thing."""
+        """Return what a resource links to, by the names on the way; None if the firmware has no such thing."""
         here: dict[str, Any] | None = dict(resource)
         for name in names:
             link = (here or {}).get(name)
@@ -296,13 +296,13 @@ class Connection:
 
 
 class _NoLogin(sushy.auth.AuthBase):  # type: ignore[misc]  # sushy has no types
-    """Sushy logs in when it is made; we do it ourselves, to hear what the BMC says of the account."""
+    """Keeps sushy from logging in: we do it ourselves, to hear what the BMC says of the account."""
 
     def _do_authenticate(self) -> None:
         """Nothing."""
 
     def can_refresh_session(self) -> bool:
-        """Whether a session that ended is begun again: never silently."""
+        """Whether sushy begins a session again that has ended: never."""
         return False
 
     def close(self) -> None:

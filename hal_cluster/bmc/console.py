@@ -1,4 +1,4 @@
-"""What a machine's console says: OpenBMC's ssh at port 2200, or IPMI's serial over LAN. Nothing is ever typed.
+"""What a machine's console says: OpenBMC's ssh at port 2200, or IPMI's serial over LAN. Nothing is ever typed into it.
 
 paramiko does not understand certificate authorities (docs/dependencies.md), so the BMC's ssh host key is pinned.
 """
@@ -22,11 +22,11 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").propagate = False
 _CHUNK, _POLL_SECONDS = 65536, 0.2
 _MOST = 1024 * 1024
-"""Bytes that are kept, the last: at 115200 baud a console says as much in a minute and a half."""
+"""The last bytes are kept: at 115200 baud a console says as much in a minute and a half."""
 
 
 def by_ssh(target: Target, seconds: float) -> Seen:
-    """Return what came within so many seconds, or until the BMC ended it. BmcError CERTIFICATE for another host key."""
+    """Return what came within so many seconds, or until the BMC ended it. BmcError CERTIFICATE for a wrong host key."""
     asked = "its console"
     pinned = _host_key(target, asked)
     try:
@@ -94,7 +94,7 @@ def _read(channel: paramiko.Channel, seconds: float) -> str:
 
 
 def by_sol(target: Target, seconds: float) -> Seen:
-    """Return what came within so many seconds. REFUSED when another one has the console: nobody is thrown out."""
+    """Return what came within so many seconds. REFUSED if somebody else has the console: nobody is thrown out."""
     read, said = bytearray(), list[str]()
 
     def heard(what: object) -> None:

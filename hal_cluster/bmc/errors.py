@@ -27,7 +27,7 @@ class Fault(str, Enum):
 class BmcError(HalError):
     """A BMC that did not do what it was asked. The text names it, what was asked, and what came back.
 
-    ``fault`` is the kind. No part ever has a password in it. What came back is the BMC's to choose, and made printable.
+    ``fault`` is the kind. No part ever contains a password. The BMC chooses what came back, so it is made printable.
     """
 
     def __init__(self, bmc: str, asked: str, answer: str, fault: Fault) -> None:
@@ -41,10 +41,10 @@ class BmcError(HalError):
 
     @classmethod
     def of(cls, bmc: str, asked: str, error: Exception) -> BmcError:
-        """Return what becomes of an error that nobody foresaw: its kind alone, for its text may have anything in it."""
+        """Return the error for one that nobody foresaw. It has only its type, because its text may contain anything."""
         return cls(bmc, asked, f"what this program does not understand: {type(error).__name__}", Fault.REFUSED)
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same question may be asked again. What was a command may have been carried out."""
+        """Whether the same question may be asked again. A command may have been carried out."""
         return self.fault in (Fault.SILENT, Fault.BUSY)

@@ -1,8 +1,8 @@
 """A BMC by IPMI 2.0 over LAN (RMCP+), over pyghmi: what the LC92x and the x86 nodes have.
 
-Both sides prove that they know the password, so no certificate is needed; who listens can try passwords against what
-was sent, so the BMC's network is no place for others. Commands: IPMI 2.0 specification, chapters 20 to 34.
-pyghmi sends a packet again that was not answered: every command here is one that may come twice.
+Both sides prove that they know the password, so no certificate is needed. Whoever listens can try passwords against
+what was sent, so others must not be in the BMC's network. Commands: IPMI 2.0 specification, chapters 20 to 34.
+pyghmi sends a packet again if it got no answer, so every command here may come twice.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Ipmi:
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[Any]:
-        """Give the session, and make a BmcError of what pyghmi raises; a session that broke is begun anew next time."""
+        """Give the session, and make a BmcError of what pyghmi raises. The next call replaces a broken session."""
         try:
             if self._session is None:
                 if len(self.target.password.encode()) > LONGEST_IPMI:
@@ -121,7 +121,7 @@ class Ipmi:
         return reply
 
     def _forget_others(self) -> None:
-        """Let pyghmi begin a session of its own: it would take up one with the same words that has failed or ended."""
+        """Make pyghmi begin a new session: it would take up one of the same target that has failed or ended."""
         beginning = pyghmi.ipmi.private.session.Session.initting_sessions
         for words in [words for words in beginning if self.target.address in words]:
             del beginning[words]
@@ -144,9 +144,10 @@ class Ipmi:
         self._raw(f"power {command.value}", CHASSIS, 2, [_CONTROL[command]])
 
     def boot(self) -> Boot | None:
-        """Return what the next start goes to; None where the BMC tells of no override.
+        """Return what the next start goes to; None if the BMC does not tell of an override.
 
-        Some, OpenIPMI's simulator and older Supermicro among them, take one and never tell: none is not "none set".
+        Some, such as OpenIPMI's simulator and older Supermicro BMCs, take one and never tell it. So None does not mean
+        that none is set.
         """
         said = self._raw("what it boots next", CHASSIS, 9, [_BOOT_FLAGS, 0, 0])
         # Version, parameter (its highest bit: not valid), flags, device.
@@ -176,7 +177,7 @@ class Ipmi:
         return Identity(serial, model, (), self._mac())
 
     def _fru(self) -> dict[str, Any]:
-        """Return what FRU 0 says. Read in small parts: not every BMC refuses too much by the code that pyghmi knows."""
+        """Return what FRU 0 says. It is read in small parts: pyghmi does not know every BMC's code for too much."""
         asked = "its identity"
         try:
             size = min(int.from_bytes(self._raw(asked, STORAGE, 0x10, [0], least=2)[:2], "little"), _LARGEST_FRU)
@@ -257,7 +258,7 @@ class Ipmi:
                 return number
         raise BmcError(self.target.label, what, f"it lists no account {self.target.user}", Fault.UNSUPPORTED)
 
-    # --- what IPMI has not
+    # --- what IPMI does not have
 
     def signing_request(self, names: Sequence[str]) -> str:
         """UNSUPPORTED: IPMI has no certificates."""

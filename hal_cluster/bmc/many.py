@@ -1,7 +1,7 @@
-"""Many BMCs at once: each is asked by a process of its own, so that none holds up another.
+"""Many BMCs at once: a process of its own asks each, so that none holds up another.
 
-Not by threads: pyghmi has one loop for all its sessions. Not by forks of the caller either: of a caller with threads
-they inherit locks that nobody will ever open, and wait for them without an end.
+Threads would not do: pyghmi has one loop for all its sessions. Nor would forks of the caller: if it has threads, they
+inherit locks that nobody will ever open, and wait for ever.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def ask_all(
 ) -> Mapping[str, Answer | BmcError]:
     """Return what each BMC said, or its failure, by the nodes' names. ``ask`` is a function of a module.
 
-    Passwords go through pipes alone: nothing is on a command line or in a file.
+    Passwords go only through pipes: none is on a command line or in a file.
     """
     if not targets:
         return {}
@@ -41,5 +41,5 @@ def _outcome(target: Target, asked: Future[Any]) -> Any:
         return asked.result()
     except BmcError as error:
         return error
-    except Exception as error:  # one odd BMC is its own failure, not that of all
+    except Exception as error:  # one odd BMC fails alone, and not all
         return BmcError.of(target.label, "what it is", error)

@@ -21,7 +21,7 @@ class Power(str, Enum):
 
 
 class Command(str, Enum):
-    """What may be done with the power. There is no cycle: off, seen to be off, and on can each be checked."""
+    """What may be done with the power. There is no cycle: off, seen to be off, and on can be checked one by one."""
 
     ON = "on"
     SHUT_DOWN = "shut down"
@@ -109,7 +109,7 @@ class Firmware:
 
 @dataclass(frozen=True)
 class Clock:
-    """The BMC's time, and whom it asks for it. ``ntp`` is None where it does not say."""
+    """The BMC's time, and which servers it asks for it. ``ntp`` is None if it does not say."""
 
     now: datetime
     ntp: bool | None = None

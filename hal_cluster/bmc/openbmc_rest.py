@@ -48,7 +48,7 @@ class Rest:
         return Boot(next(targets, BootTarget.OTHER))
 
     def set_boot(self, target: BootTarget) -> None:
-        """Set it; the switch last, so that no half of it is ever in force."""
+        """Set it, the switch last, so that it is never in force by half."""
         source, mode, enabled = _WORDS[target]
         if enabled:
             self.connection.put(f"{_ONE_TIME}/attr/BootSource", {"data": f"{_SOURCES}.{source}"})
@@ -103,7 +103,7 @@ class OpenBmc(Redfish):
         super().set_boot(target)
 
     def sensors(self) -> tuple[Sensor, ...]:
-        """Return the readings: those of Redfish, and of the older REST where that has none."""
+        """Return the readings of Redfish; those of the older REST if there are none."""
         sensors = super().sensors()
         if sensors:
             return sensors

@@ -1,4 +1,4 @@
-"""What administrators ask for. Whether a command took is asked, not assumed; what it was before is asked first.
+"""What administrators ask for. The state is read before a command, and again after it: nothing is assumed.
 
 Each function returns whether it changed something, or what it saw. BmcError says what was asked and what came back.
 """
@@ -14,12 +14,12 @@ from hal_cluster.bmc.protocol import Bmc
 from hal_cluster.bmc.retry import Patience
 
 _SENDS = 3
-"""How often a command is sent whose answer was lost while nothing happened. All of them may come twice."""
+"""How often a command is sent if its answer is lost and nothing happens. Every command may come twice."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How long to wait: for answers, for power to come or go, for a system to shut itself down. Seconds are in each."""
+    """How long to wait: for answers, for power to come or go, for a system to shut itself down."""
 
     answers: Patience = field(default_factory=Patience)
     power: Patience = field(default_factory=lambda: Patience(seconds=180.0))
@@ -39,7 +39,7 @@ def check_identity(
 ) -> Identity:
     """Return which machine this is; IDENTITY unless it has the serial number.
 
-    ``declared`` has the model's nodes by serial numbers: of a BMC that was swapped the message names the other node.
+    ``declared`` has the model's nodes by serial numbers: if BMCs were swapped, the message names the other node.
     ``done`` is what the message says was done to it.
     """
     seen = limits.answers.again(bmc.identity)
@@ -59,17 +59,17 @@ def check_identity(
 
 
 class _CommandError(BmcError):
-    """What came back to a command itself, not to a question after it."""
+    """The answer to a command itself, not to a question after it."""
 
 
 def _always() -> None:
-    """Nobody has anything against it."""
+    """Nothing stands against it."""
 
 
 def power_on(bmc: Bmc, limits: Limits, turn: Callable[[], None] = _always, may: Callable[[], None] = _always) -> bool:
-    """Switch on, and wait until it is. ``turn`` is waited for before the command is sent, where it is to be sent.
+    """Switch on, and wait until it is on. ``turn`` waits before the command, if one has to be sent.
 
-    ``may``, here and below, is asked directly before each command: what it raises ends it, and nothing is sent.
+    ``may``, here and below, is called directly before each command: if it raises, nothing is sent.
     """
     return _reach(bmc, Command.ON, Power.ON, limits, limits.power, turn, may)
 
@@ -80,16 +80,16 @@ def force_off(bmc: Bmc, limits: Limits, may: Callable[[], None] = _always) -> bo
 
 
 def shut_down(bmc: Bmc, limits: Limits, *, force: bool, may: Callable[[], None] = _always) -> bool:
-    """Have the system shut itself down. What has not within its time keeps its power (IGNORED), unless ``force``.
+    """Have the system shut itself down. If it has not in time it keeps its power (IGNORED), unless ``force``.
 
-    Takes ``limits.answers`` to see the power, ``limits.shut_down`` however often the command is sent, and with force
-    as much as ``force_off`` besides.
+    Takes ``limits.answers`` to see the power, and ``limits.shut_down`` however often the command is sent. With force it
+    also takes what ``force_off`` takes.
     """
     try:
         return _reach(bmc, Command.SHUT_DOWN, Power.OFF, limits, limits.shut_down, may=may)
     except BmcError as error:
         refused = isinstance(error, _CommandError) and error.fault in (Fault.UNSUPPORTED, Fault.REFUSED)
-        # A question about the power that failed is no reason: the system may well be shutting down.
+        # A failed question about the power is not a reason: the system may well be shutting down.
         if force and (refused or error.fault is Fault.IGNORED):
             return force_off(bmc, limits, may)
         if error.fault is Fault.IGNORED:
@@ -99,7 +99,7 @@ def shut_down(bmc: Bmc, limits: Limits, *, force: bool, may: Callable[[], None] 
 
 
 def cycle(bmc: Bmc, limits: Limits, *, graceful: bool, force: bool, turn: Callable[[], None] = _always) -> bool:
-    """Off, seen to be off, and on: a cycle that one command did could not be told from none. Off already: on."""
+    """Off, seen to be off, and on: nobody could tell a cycle by one command from none. If it is off: on."""
     if graceful:
         shut_down(bmc, limits, force=force)
     else:
@@ -117,9 +117,9 @@ def _reach(
     turn: Callable[[], None] = _always,
     may: Callable[[], None] = _always,
 ) -> bool:
-    """Send a command and wait until the power is what is wanted, all within the time of ``patience``.
+    """Send a command and wait until the power is as wanted, all within the time of ``patience``.
 
-    One whose answer was lost while nothing happened is sent again, in what is left of the time.
+    If the answer is lost and nothing happens, the command is sent again within the time that is left.
     """
     before = power(bmc, limits)
     if before is wanted:
@@ -135,7 +135,7 @@ def _reach(
         # A lost answer leaves time to send again; after a "yes" there is nothing else to wait for.
         share = left / sends_left if failure else left
         state, lost = replace(patience, seconds=share).until(bmc.power, lambda seen: seen is wanted)
-        if lost is not None and share < left:  # what came of it is not known: nothing is sent, the rest is waited
+        if lost is not None and share < left:  # the outcome is unknown: nothing more is sent, only waited for
             rest = max(0.0, end - patience.monotonic())
             state, lost = replace(patience, seconds=rest).until(bmc.power, lambda seen: seen is wanted)
         if state is wanted:
@@ -150,7 +150,7 @@ def _reach(
 
 
 def _send(bmc: Bmc, command: Command) -> BmcError | None:
-    """Send a command. A lost answer is returned: the command may have been carried out, and the power will tell."""
+    """Send a command. If the answer is lost return that: the command may have been carried out; the power will tell."""
     try:
         bmc.command(command)
     except BmcError as error:
@@ -166,7 +166,7 @@ def _send(bmc: Bmc, command: Command) -> BmcError | None:
 def boot_once(bmc: Bmc, target: BootTarget, limits: Limits) -> tuple[bool, bool]:
     """Set what the next start goes to; return whether that changed it, and whether the BMC confirms it.
 
-    IGNORED when it reads back as something else. Not confirmed: the BMC tells of no override, as some never do.
+    IGNORED if it reads back as something else. Not confirmed: the BMC does not tell of an override, as some never do.
     """
     wanted = Boot(target)
     before = limits.answers.again(bmc.boot)
@@ -194,14 +194,14 @@ def _words(boot: Boot) -> str:
 
 
 def change_password(bmc: Bmc, again: Callable[[], Bmc], new: str, limits: Limits) -> bool:
-    """Change the password of our account, and come in with the new one. ``again`` returns a client that has it."""
+    """Change the password of our account, and log in with the new one. ``again`` returns a client that has it."""
     failure: BmcError | None = None
     try:
         bmc.change_password(new)
     except BmcError as error:
         if not error.may_pass:
             raise
-        failure = error  # it may have been changed: the login will tell
+        failure = error  # the password may have been changed: the login will tell
     finally:
         bmc.close()
     other = again()

@@ -1,4 +1,4 @@
-"""Passwords that machines leave the factory with: refused for anything but changing them.
+"""Passwords with which machines leave the factory. All they are good for is to change them.
 
 Sources: OpenBMC's AC922 (0penBmc; github openbmc/docs), Supermicro and its LC92x (ADMIN), iDRAC (calvin; Dell's
 guides), XClarity (PASSW0RD), others' in xCAT's documentation; and what hal_cluster.secrets knows of any program.
@@ -21,7 +21,7 @@ def is_default(password: str) -> bool:
 
 
 def problem(password: str) -> str:
-    """Return why a password may not be set, without it; empty for a good one."""
+    """Return why a password may not be set, without the password; "" for a good one."""
     if is_default(password):
         return "is a well-known default, or empty"
     return "".join(problems({"": password}, ())).strip()

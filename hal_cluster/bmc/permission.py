@@ -9,11 +9,11 @@ from hal_inventory.ranges import fold
 
 
 def power_refusal(nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return why the nodes keep their power, with what to do about it; empty when no job is there and none can start.
+    """Return why the nodes keep their power, with what to do about it; "" if no job is there and none can start.
 
     ``nodes`` is what the module hal_slurm_node saw. That no job runs now is not enough: one may start between the look
-    and the command. A node that is drained gets none. One that is down may: with ReturnToService (slurm.conf(5)) it
-    takes jobs as soon as its slurmd answers again.
+    and the command. A drained node gets no job. A node that is down may: with ReturnToService (slurm.conf(5)) it takes
+    jobs as soon as its slurmd answers again.
     """
     busy = [name for name, node in nodes.items() if node["jobs"]]
     takers: dict[str, list[str]] = {}

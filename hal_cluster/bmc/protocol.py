@@ -1,4 +1,4 @@
-"""What every client can be asked. BmcError for all that goes wrong; UNSUPPORTED where a BMC has no such thing."""
+"""What every client can be asked. BmcError for all that goes wrong, UNSUPPORTED if a BMC has no such thing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hal_cluster.bmc.models import Boot, BootTarget, Clock, Command, Firmware, I
 
 
 class Bmc(Protocol):
-    """A BMC with whom we speak. A command is sent once; whether it took is asked by ``operations``."""
+    """A BMC to which we speak. A command is sent once; ``operations`` asks whether it took effect."""
 
     target: Target
 
@@ -21,7 +21,7 @@ class Bmc(Protocol):
         """Send a command, once."""
 
     def boot(self) -> Boot | None:
-        """Return what the next start goes to; None where the BMC does not tell."""
+        """Return what the next start goes to; None if the BMC does not tell."""
 
     def boot_targets(self) -> tuple[BootTarget, ...]:
         """Return what can be set for one start."""
@@ -48,7 +48,7 @@ class Bmc(Protocol):
         """Have the BMC ask these servers for the time; none: no server any more."""
 
     def change_password(self, new: str) -> None:
-        """Change the password of the account that we came in with."""
+        """Change the password of the account with which we logged in."""
 
     def signing_request(self, names: Sequence[str]) -> str:
         """Have the BMC make a key, and return its signing request (PEM)."""

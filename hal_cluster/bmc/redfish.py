@@ -58,7 +58,7 @@ class Redfish:
     """A BMC that speaks Redfish; satisfies ``protocol.Bmc``."""
 
     def __init__(self, target: Target) -> None:
-        """BmcError (CONFIGURATION) when nothing says whom to believe. Nothing is sent yet."""
+        """BmcError (CONFIGURATION) if neither authority nor fingerprint is given. Nothing is sent yet."""
         self.target = target
         self.connection = Connection(target)
 
@@ -72,7 +72,7 @@ class Redfish:
         return self.connection.members(self.connection.linked(self.connection.root.json, name))
 
     def _system(self) -> dict[str, Any]:
-        """Return the machine: of several systems the one that can be reset; CONFIGURATION where several can."""
+        """Return the machine: of several systems the one that can be reset; CONFIGURATION if several can."""
         systems = inventory.machines(self._collection("Systems"))
         resettable = [system for system in systems if "#ComputerSystem.Reset" in (system.get("Actions") or {})]
         if not systems:
@@ -132,7 +132,7 @@ class Redfish:
         said = system.get("Boot") or {}
         offered = said.get("BootSourceOverrideTarget@Redfish.AllowableValues")
         if offered is None:
-            # Not said: every one may be tried where there is an override at all.
+            # It does not say: if there is an override at all, every target may be tried.
             return SETTABLE if "BootSourceOverrideTarget" in said else ()
         settable = {_TARGET[source] for source in offered if source in _TARGET}
         return tuple(target for target in SETTABLE if target in settable)
@@ -178,7 +178,7 @@ class Redfish:
         return resources
 
     def sensors(self) -> tuple[Sensor, ...]:
-        """Return the readings of all chassis, by the older resources and the newer one, each name once."""
+        """Return the readings of all chassis, from the older resources and the newer one, each name once."""
         sensors: dict[str, Sensor] = {}
         with self.connection.asking("its sensors"):
             for chassis in self._collection("Chassis"):
@@ -245,7 +245,7 @@ class Redfish:
     # --- account
 
     def change_password(self, new: str) -> None:
-        """Change our own password; what has to be done before anything else where the BMC asks for it."""
+        """Change our own password. If the BMC insists on that, it must come before anything else."""
         with self.connection.asking(f"a new password for {self.target.user}"):
             self.connection.open()
             self.connection.patch(self.connection.password_change_at or self._account(), {"Password": new})
@@ -266,7 +266,7 @@ class Redfish:
                 "CertificateCollection": {"@odata.id": self._certificates()},
                 "CommonName": names[0],
                 "AlternativeNames": list(names),
-                # Required by the schema; what stands in the certificate, the site's authority decides.
+                # The schema requires these; the site's authority decides what stands in the certificate.
                 **dict.fromkeys(("City", "Organization", "OrganizationalUnit", "State"), "HAL"),
                 "Country": "US",
                 "KeyPairAlgorithm": "EC",
@@ -309,7 +309,7 @@ class Redfish:
     # --- console
 
     def console(self, seconds: float) -> Seen:
-        """UNSUPPORTED: Redfish says where a console is, and shows none."""
+        """UNSUPPORTED: Redfish says where a console is, and does not show it."""
         with self.connection.asking("its console"):
             raise self.connection.failed("Redfish shows no console; its web page does", Fault.UNSUPPORTED)
 

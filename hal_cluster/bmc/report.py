@@ -14,7 +14,7 @@ _ORDER = ("on", "going on", "off", "going off", "unknown")
 def power_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return a line for each state, then for each failure: ``on hal[01-15]``, ``no answer hal16: ...``.
 
-    ``results`` are those of the module by node. A node without any is a line, too: what was not asked is not well.
+    ``results`` are those of the module by node. A node without a result has a line, too: not asked is not healthy.
     """
     states: dict[tuple[int, str], list[str]] = {}
     faults: dict[tuple[str, str], list[str]] = {}

@@ -10,7 +10,7 @@ from typing import TypeVar
 from hal_cluster.bmc.errors import BmcError, Fault
 
 _GO_ON = (Fault.SILENT, Fault.BUSY, Fault.REFUSED, Fault.UNSUPPORTED)
-"""What ends no waiting: a BMC that starts, or whose machine does, answers 500 and lacks systems for a while."""
+"""What does not end the waiting: while a BMC or its machine starts, it answers 500 or lacks systems for a while."""
 
 Answer = TypeVar("Answer")
 
@@ -29,7 +29,7 @@ class Patience:
     def again(self, ask: Callable[[], Answer]) -> Answer:
         """Return the answer to a question. A BMC that is silent or busy is asked again until the time is over.
 
-        Only for what changes nothing, or what may be done twice.
+        Only for what changes nothing, or may be done twice.
         """
         end, pause, tries = self.monotonic() + self.seconds, self.first, 0
         while True:
@@ -52,7 +52,7 @@ class Patience:
     ) -> tuple[Answer | None, BmcError | None]:
         """Ask until the answer is the wanted one or the time is over; return the last answer and the last failure.
 
-        A BMC that is silent meanwhile is asked on: one restarts now and then while its machine starts.
+        A BMC that is silent meanwhile is asked again: some restart while their machine starts.
         """
         end, pause = self.monotonic() + self.seconds, self.first
         answer: Answer | None = None

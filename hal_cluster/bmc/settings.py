@@ -18,7 +18,7 @@ from hal_cluster.bmc.protocol import Bmc
 
 
 def set_ntp(bmc: Bmc, servers: Sequence[str], limits: Limits, *, check: bool) -> bool:
-    """Have the BMC ask these servers, and no others, for the time; none: no server. Return whether that changes it."""
+    """Have the BMC ask these servers, and no others, for the time. Return whether that changes something."""
     wanted = bool(servers), tuple(servers)
 
     def right(clock: Clock) -> bool:
@@ -40,7 +40,7 @@ def set_ntp(bmc: Bmc, servers: Sequence[str], limits: Limits, *, check: bool) ->
 
 
 def set_clock(bmc: Bmc, apart_seconds: float, limits: Limits, *, check: bool) -> bool:
-    """Set the BMC's clock to ours where they are further apart than that. Return whether that changes it."""
+    """Set the BMC's clock to ours if they are further apart than that. Return whether that changes something."""
 
     def right(clock: Clock) -> bool:
         return abs((clock.now - datetime.now(timezone.utc)).total_seconds()) <= apart_seconds
@@ -64,7 +64,7 @@ def set_clock(bmc: Bmc, apart_seconds: float, limits: Limits, *, check: bool) ->
 
 @dataclass(frozen=True)
 class Shown:
-    """The certificate that a BMC shows to who believes the site's authority alone; ``problem``: why it is not right."""
+    """The certificate that a BMC shows, for clients of the site's authority; ``problem``: why it is not right."""
 
     until: datetime | None
     problem: str
@@ -73,7 +73,7 @@ class Shown:
 def shown_certificate(target: Target, ca_file: str, names: Sequence[str], renew_days: int) -> Shown:
     """Look at what a BMC shows: whether the authority vouches for it, the names are in it, and it lasts long enough.
 
-    BmcError (SILENT) when it does not answer, (CONFIGURATION) when the authority's file is none.
+    BmcError (SILENT) if it does not answer, (CONFIGURATION) if the authority's file is not one.
     """
     asked = "its certificate"
     try:

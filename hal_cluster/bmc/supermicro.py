@@ -78,10 +78,10 @@ class Supermicro:
         self.redfish.set_ntp(servers)
 
     def change_password(self, new: str) -> None:
-        """Change our password: by Redfish, by IPMI where that has no accounts. Both have one list of them.
+        """Change our password: by Redfish, or by IPMI if Redfish has no accounts. Both have one list of them.
 
-        IPMI's keys are made of the former password (IPMI 2.0, 13.28 to 13.32): who knows that, as everybody does of a
-        new machine, and hears the session, reads the new one. TLS hides it. UNSUPPORTED before anything is changed.
+        IPMI's keys are made of the former password (IPMI 2.0, 13.28 to 13.32). Everybody knows that of a new machine,
+        and can read the new one in the session. TLS hides it. UNSUPPORTED comes before anything is changed.
         """
         try:
             self.redfish.change_password(new)

@@ -1,4 +1,4 @@
-"""What the Ansible module does: arguments of a task to calls, and what came of it to plain data without a password."""
+"""What the Ansible module does: a task's arguments become calls, and their results plain data without passwords."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def limits_of(arguments: Arguments) -> Limits:
 
 
 def run(arguments: Arguments, *, check: bool) -> Result:
-    """Return what a task's result has; ``msg`` and ``fault`` for one that failed."""
+    """Return the task's result, with ``msg`` and ``fault`` if it failed."""
     target, limits = target_of(arguments), limits_of(arguments)
     try:
         return _done(arguments, target, limits, check)
     except BmcError as error:
         failure = error
-    except Exception as error:  # firmware has answers that no client foresaw: that is a failure, not a crash
+    except Exception as error:  # firmware gives answers that no client foresaw: a failure, not a crash
         failure = BmcError.of(target.label, str(arguments["action"]), error)
     return {"msg": str(failure), "fault": failure.fault.value, "asked": failure.asked, "answer": failure.answer}
 
@@ -120,7 +120,7 @@ def _turn_of(arguments: Arguments, target: Target) -> Callable[[], None]:
             answer = f"{turns.file}: {error.strerror or error}"
             raise BmcError(target.label, "its turn to be switched on", answer, Fault.CONFIGURATION) from None
 
-    told(turns.check)  # now: a cycle would find out when the machine is off
+    told(turns.check)  # now: a cycle would notice it only when the machine is off
     return lambda: told(turns.wait)
 
 
@@ -224,7 +224,7 @@ def _password(arguments: Arguments, target: Target, limits: Limits, check: bool)
     try:
         _see(connect(former, changing_password=True), arguments, limits)
     except BmcError as refusal:
-        # Which machine it is, it tells only after the change.
+        # It tells which machine it is only after the change.
         insisted = refusal.fault is Fault.PASSWORD_CHANGE
         if not insisted:
             raise
@@ -238,7 +238,7 @@ def _password(arguments: Arguments, target: Target, limits: Limits, check: bool)
 
 
 def _see_changed(target: Target, arguments: Arguments, limits: Limits) -> None:
-    """See which machine it is whose password was changed; whatever fails says that it was."""
+    """See which machine it is whose password was changed. Every error then says that it was changed."""
     try:
         _see(connect(target), arguments, limits, _CHANGED)
     except Exception as error:
@@ -248,7 +248,7 @@ def _see_changed(target: Target, arguments: Arguments, limits: Limits) -> None:
 
 
 def _see(bmc: Bmc, arguments: Arguments, limits: Limits, done: str = "Nothing was done to it") -> None:
-    """Log in, and see which machine it is, where that is declared."""
+    """Log in, and see which machine it is, if that is declared."""
     try:
         if arguments["serial"]:
             serial, serials = str(arguments["serial"]), arguments["serials"] or {}

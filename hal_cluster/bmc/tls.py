@@ -1,4 +1,4 @@
-"""Whom we believe that a BMC is who it says: the site's authority, or one certificate by its fingerprint."""
+"""How we know that a BMC is the right one: by the site's authority, or by the fingerprint of its certificate."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 def fingerprint(text: str) -> str:
-    """Return a SHA-256 fingerprint as 64 hexadecimal digits; ValueError when it is none.
+    """Return a SHA-256 fingerprint as 64 hexadecimal digits; ValueError if it is not one.
 
-    Colons, blanks and a leading ``sha256:`` may be there: as openssl and browsers print it.
+    It may have colons, blanks and a leading ``sha256:``, as openssl and browsers print it.
     """
     plain = re.sub(r"^sha256( fingerprint)?[:=\s]|[:\s]", "", text.strip().lower())
     if not _FINGERPRINT.fullmatch(plain):
@@ -30,10 +30,10 @@ def fingerprint(text: str) -> str:
 
 
 class BelievingAdapter(HTTPAdapter):  # type: ignore[misc]  # requests has no types
-    """Speaks TLS with a BMC that shows what the target's file or fingerprint says, and with no other."""
+    """Speaks TLS only with a BMC that shows what the target's file or fingerprint says."""
 
     def __init__(self, target: Target) -> None:
-        """BmcError (CONFIGURATION) when the target says neither, or the file is none."""
+        """BmcError (CONFIGURATION) if the target has neither, or the file cannot be used."""
         self._tls: dict[str, Any]
         asked = "the check of its certificate"
         if target.fingerprint:
@@ -41,7 +41,7 @@ class BelievingAdapter(HTTPAdapter):  # type: ignore[misc]  # requests has no ty
                 pinned = fingerprint(target.fingerprint)
             except ValueError as error:
                 raise BmcError(target.label, asked, f"{error}", Fault.CONFIGURATION) from None
-            # urllib3 compares before it sends a byte; of a pinned certificate nothing else has to be true.
+            # urllib3 compares before it sends a byte. Nothing else has to be true of a pinned certificate.
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -63,13 +63,13 @@ class BelievingAdapter(HTTPAdapter):  # type: ignore[misc]  # requests has no ty
         super().init_poolmanager(*arguments, **keywords, **self._tls)
 
     def send(self, request: Any, **keywords: Any) -> Any:
-        """Send a request and return the answer, which is read here: no more of it than hal_cluster.bmc.answers says."""
+        """Send a request and return the answer. It is read here, up to the limit of hal_cluster.bmc.answers."""
         response = super().send(request, **keywords)
         response._content, response._content_consumed = read(response), True  # where requests keeps what it read
         return response
 
     def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
-        """Leave the context as it was made: requests would have it believe the system's authorities."""
+        """Leave the context as it was made: requests would make it believe the system's authorities."""
         host, attributes = super().build_connection_pool_key_attributes(request, False, cert)
         attributes.pop("cert_reqs", None)
         attributes.pop("ca_certs", None)

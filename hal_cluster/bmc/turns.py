@@ -1,7 +1,7 @@
 """Turns for switching on: a rack's breaker carries the inrush of a few machines at once, not of all.
 
-Runs are processes without a common clock but the kernel's, so turns are kept in a file of the controller. They hold
-for all who name that file: the nodes of one run, and two runs at the same time. NAME.lock is beside it.
+Runs have no common clock but the kernel's, so turns are kept in a file of the controller. They count for all who name
+that file: the nodes of one run, and two runs at the same time. NAME.lock is beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from hal_cluster.lock import locked
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
-"""Turns are times since the controller started: those of before its last start say nothing."""
+"""Turns are times since the controller started: those before its last start mean nothing."""
 
 
 def next_turn(taken: Sequence[float], now: float, at_once: int, pause_seconds: float) -> float:
@@ -31,7 +31,7 @@ def next_turn(taken: Sequence[float], now: float, at_once: int, pause_seconds: f
 
 @dataclass(frozen=True)
 class Turns:
-    """``at_once`` machines in any ``pause_seconds``; who comes to the same ``file`` keeps to the same turns."""
+    """``at_once`` machines in any ``pause_seconds``. All who use the same ``file`` keep to the same turns."""
 
     file: Path
     at_once: int
@@ -40,7 +40,7 @@ class Turns:
     sleep: Callable[[float], None] = time.sleep
 
     def check(self) -> None:
-        """Raise ValueError for a number that is none, OSError for a file that cannot be written or locked.
+        """Raise ValueError for a number that cannot be, OSError for a file that cannot be written or locked.
 
         No turn is taken.
         """
@@ -77,13 +77,13 @@ class Turns:
         return turn
 
     def _locked(self) -> AbstractContextManager[None]:
-        """Held while a line is written: nobody waits for a turn with it."""
+        """Held while a line is written, and not while somebody waits for a turn."""
         lock = self.file.with_name(f"{self.file.name}.lock")
         return locked(lock, lambda words: OSError(errno.EACCES, words), "turns to be switched on")
 
 
 def _read(text: str, boot: str) -> list[float]:
-    """Return the turns that are taken; what cannot be read is none: it keeps no node from its power."""
+    """Return the turns that are taken; none if they cannot be read, so that no node stays without power."""
     try:
         said = json.loads(text)
         return sorted(float(turn) for turn in said["turns"]) if said["boot"] == boot else []

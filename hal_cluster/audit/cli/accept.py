@@ -53,7 +53,7 @@ def accept(options: argparse.Namespace) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file at once or not at all; it stays readable to whom it was."""
+    """Replace a file at once or not at all; its mode stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
     new.write_text(text, encoding="utf-8")
@@ -63,7 +63,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def check(words: Sequence[str], until: str, today: datetime.date | None = None) -> None:
-    """Refuse what would be no acceptance. `words`: reason and paths, which Ansible reads as templates afterwards."""
+    """Refuse what cannot be an acceptance. `words`: reason and paths, which Ansible will read as templates."""
     if not words[0].strip():
         raise AuditError("--reason: say why it is right")
     for word in words:
@@ -80,7 +80,7 @@ def check(words: Sequence[str], until: str, today: datetime.date | None = None) 
 def added(text: str, entries: Sequence[Mapping[str, str | bool]]) -> str:
     """Return a file of variables with these acceptances at the end of its list; all else in it stays as it is.
 
-    AuditError for a file that is not as this can tell.
+    AuditError for a file whose list cannot be extended safely.
     """
     lines = [line for entry in entries for line in _lines(entry)]
     try:
@@ -163,7 +163,7 @@ def _entries(
 
 
 def _begun(document: Mapping[str, Any]) -> str:
-    """When the audit began: what was changed before that, it has seen. Its end may be hours after it saw a node."""
+    """When the audit began: it has seen all earlier changes. It may have ended hours after it saw a node."""
     end = datetime.datetime.strptime(str(document["at"]), accepted.MOMENT)
     seconds = math.ceil(float(document["summary"]["seconds"]))
     return (end - datetime.timedelta(seconds=seconds)).strftime(accepted.MOMENT)
@@ -172,7 +172,7 @@ def _begun(document: Mapping[str, Any]) -> str:
 def _file(inventory: Inventory, nodes: Sequence[str]) -> tuple[Path, str]:
     """Return the file that has audit_accepted for all nodes, or is to have it, and its text.
 
-    AuditError where another one would count.
+    AuditError if another file would override it.
     """
     own = [Path(source).parent if Path(source).is_file() else Path(source) for source in inventory.sources]
     folders = [Path(folder) for source in own for folder in variable_folders(str(source)) or (str(source),)]

@@ -1,4 +1,4 @@
-"""``hal-audit adopt``: a record for nodes that were set up by other means, from check mode, after a review."""
+"""``hal-audit adopt``: a record for nodes that were set up by other means. It comes from check mode, after a review."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def adopt(options: argparse.Namespace) -> int:
     silent = sorted(set(nodes) - set(proposals))
     stopped = stops(done.stdout)
     for node, proposal in proposals.items():
-        # Of a role in which check mode ended nobody knows whether it is as declared.
+        # Nobody knows whether a role in which check mode ended is as declared.
         proposal["stopped"] = sorted(task.partition(" : ")[0] for task, nodes in stopped.items() if node in nodes)
         write_json(stores[node].proposal(node), proposal)
     answer = Answer(dict(proposals), [*_parts(proposals), "\n".join(_closing(proposals, silent, stopped))])
@@ -68,7 +68,7 @@ def adopt(options: argparse.Namespace) -> int:
 
 
 def spool(proposal: Mapping[str, Any], run: Run) -> dict[str, Any]:
-    """Return what the node is told: what it has as declared. Roles count as rolled out if all of them is."""
+    """Return what the node is told: what it has as declared. A role counts as rolled out if all of it is so."""
     whole = {entry["role"] for entry in proposal["adoptable"]} - {entry["role"] for entry in proposal["differs"]}
     whole -= set(proposal.get("stopped") or ())
     roles = {name: role for name, role in proposal["roles"].items() if name in whole}

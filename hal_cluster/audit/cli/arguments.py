@@ -1,4 +1,4 @@
-"""What some commands of ``hal-audit`` take. Here, so that what they import is read when they run."""
+"""Arguments of some commands of ``hal-audit``. They are here so that a command is imported only when it runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def history(parser: argparse.ArgumentParser) -> None:
 
 
 def _number(text: str) -> int:
-    """Return a number of things to show; argparse says what is wrong with another."""
+    """Return a number of things to show; argparse prints what is wrong with it."""
     if not text.isascii() or not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number; write 1 or more")
     return int(text)

@@ -82,7 +82,7 @@ def _verdict(status: int) -> str:
 
 
 def _of(audit: Mapping[str, Any], node: str) -> str:
-    """Return the verdict on one node. That of a node that was left out of a long list is not known any more."""
+    """Return the verdict on one node. It is lost for a node that was left out of a long list."""
     if node in audit["wrong"]:
         return _verdict(DRIFT if audit["wrong"][node][0] else -1)
     return NOT_KEPT if audit["more"] else _verdict(CLEAN)

@@ -1,4 +1,4 @@
-"""``hal-audit originals``: what nodes keep from before roles changed it. Asked of the nodes: it never leaves them."""
+"""``hal-audit originals``: what nodes keep from before roles changed it. The nodes are asked: it never leaves them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEADINGS = ("nodes", "what", "roles", "before", "now", "kept")
 
 
 def originals(options: argparse.Namespace) -> int:
-    """Print what is kept; return the exit status: 1 where a node did not tell."""
+    """Print what is kept; return the exit status, 1 if a node did not answer."""
     check_roles(options.roles)
     nodes = _nodes(options)
     with tempfile.TemporaryDirectory(prefix="hal-audit-") as folder:

@@ -13,7 +13,7 @@ from pathlib import Path
 from hal_cluster.audit.errors import AuditError
 
 PROJECT = Path(__file__).resolve().parents[3]
-# What says why Ansible ended before it did anything.
+# Lines that say why Ansible ended before it did anything.
 REASON = re.compile(r"^(?:\[ERROR\]: |ERROR! |ansible(?:-playbook)?: error: )(.*)$", re.MULTILINE)
 
 

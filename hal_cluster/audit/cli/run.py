@@ -1,4 +1,4 @@
-"""``hal-audit run``: the playbook, a line that says how far it is, the report."""
+"""``hal-audit run``: the playbook, a line of progress, the report."""
 
 from __future__ import annotations
 

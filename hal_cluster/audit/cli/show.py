@@ -55,6 +55,6 @@ def _table(entries: list[dict[str, Any]]) -> Table:
         ]
         for entry in entries
     ]
-    # The node's own words: a cell is not longer than a line may be.
+    # These are the node's own words, so each cell is cut to the length of a line.
     rows = [[printable(cell) for cell in row] for row in rows]
     return Table(["resource", "role", "commit", "since", "source", "task"], rows)

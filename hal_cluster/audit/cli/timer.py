@@ -1,7 +1,7 @@
 """``hal-audit timer``: an audit in depth each night, by systemd on the controller.
 
-The controller is no node: no role sets it up, so it writes its units itself. Root's go to the system, those of others
-to their own systemd, which runs without a login once lingering is enabled.
+The controller is not a node and no role sets it up, so this command writes the units. Root's units go to the system,
+those of others to their own systemd, which runs without a login once lingering is enabled.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from hal_cluster.audit.errors import AuditError
 
 NAME = "hal-audit"
 TIME = re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d")
-# What a run needs to know of the one who set it up, beside the folder, which may have an ansible.cfg: which
-# configuration, which nodes, and where the vault's password is.
+# What a run takes over from the shell that set it up: which configuration, which nodes, and where the vault's password
+# is. The folder, which may have an ansible.cfg, is taken over, too.
 TAKEN = (
     "ANSIBLE_CONFIG",
     "ANSIBLE_INVENTORY",
@@ -27,7 +27,7 @@ TAKEN = (
     "ANSIBLE_VAULT_IDENTITY_LIST",
     "SSH_AUTH_SOCK",
 )
-# A night that finds something leaves the unit failed: systemctl --failed names it, the journal has the report.
+# If an audit finds something, the unit fails: systemctl --failed names it, and the journal has the report.
 SERVICE = """\
 # Written by hal-audit timer; changes made here are lost.
 [Unit]
@@ -77,14 +77,14 @@ def timer(options: argparse.Namespace) -> int:
 
 
 def units_folder() -> Path:
-    """Where units of who runs this belong."""
+    """The folder for units of the user who runs this."""
     if os.geteuid() == 0:
         return Path("/etc/systemd/system")
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
 
 
 def texts(at: str, sources: Sequence[str], rest: Sequence[str], environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the service and the timer. AuditError for a time that is none."""
+    """Return the service and the timer. AuditError for a time that systemd cannot have."""
     if not at.strip() or "\n" in at:
         raise AuditError("--at: write a time of day, such as 03:30, or what systemd takes for OnCalendar")
     argv = [playbook.program("hal-audit"), "run", "--deep"]

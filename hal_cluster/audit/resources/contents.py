@@ -1,4 +1,4 @@
-"""What the modules of this project would write, by resource: for who compares with a node that has no record."""
+"""What the modules of this project would write, by resource: for a comparison with a node that has no record."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def contents(module: str, arguments: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def _munge_key(arguments: Mapping[str, Any]) -> dict[str, bytes]:
-    """The key as bytes, of hexadecimal or base64 text. What is neither the module refuses."""
+    """The key as bytes, from hexadecimal or base64 text. The module refuses what is neither."""
     packed = "".join(text(arguments.get("key") or "").split())
     try:
         key = bytes.fromhex(packed) if _HEXADECIMAL.fullmatch(packed) else base64.b64decode(packed, validate=True)

@@ -55,7 +55,7 @@ def file(call: Call) -> list[Resource]:
 
 
 def alternative(call: Call) -> list[Resource]:
-    """alternatives: the link to what is selected; a candidate alone is none."""
+    """alternatives: the link to what is selected; a candidate alone has no link."""
     if call.text("state", default="selected") != "selected":
         return []
     chosen = {**PRESENT, "type": "link", "target": call.text("path")}
@@ -117,9 +117,9 @@ def readable_by_others(call: Call, declared: Mapping[str, Any]) -> bool:
 
 
 def _destination(call: Call) -> str:
-    """What was asked for. A module may have written elsewhere, as below a directory that is there: that is not ours.
+    """What was asked for. Where a module wrote elsewhere, as below a directory that is there, that is not ours.
 
-    Below a path that ends in a slash it is what the module says.
+    For a path that ends in a slash it is what the module says.
     """
     declared = call.text("dest", "path")
     if not declared.endswith("/"):

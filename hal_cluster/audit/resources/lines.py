@@ -37,7 +37,7 @@ def block(call: Call) -> list[Resource]:
 
 
 def replacement(call: Call) -> list[Resource]:
-    """replace: no line matches, if what is put there does not match again."""
+    """replace: no line matches, if the new text does not match again."""
     pattern, new = call.text("regexp"), call.text("replace")
     try:
         again = re.search(pattern, new, re.MULTILINE) is not None
@@ -85,7 +85,7 @@ def _key_body(key: str) -> str:
 
 
 def _lines(call: Call, name: str, declared: Mapping[str, Any], *, open_name: bool = False) -> Resource:
-    """A resource of a task; what names it may be its secret, then the task does."""
+    """A resource of a task. If its name would show its secret, the task's name stands for it."""
     named = f"task {call.task}" if call.secret and not open_name else name
     return _at(call.text("path", "dest", "destfile", "name"), named, declared)
 

@@ -24,7 +24,7 @@ class Resource:
     secret: bool = False
 
     def without_content(self) -> Resource:
-        """The same thing, marked as secret, without what could tell its content."""
+        """The same thing, marked as secret, without what could reveal its content."""
         kept = {name: value for name, value in self.declared.items() if name in OPEN_ATTRIBUTES}
         return replace(self, declared=kept, secret=True)
 
@@ -69,7 +69,7 @@ class Call:
         return [part.strip() for part in text(value).split(",") if part.strip()]
 
     def absent(self, *words: str) -> bool:
-        """True when the task says that there shall be none."""
+        """True when the task says that it must not be there."""
         return self.text("state") in {"absent", *words}
 
     def given(self, *names: str) -> Iterator[tuple[str, Any]]:
@@ -107,7 +107,7 @@ def file_mode(value: Any) -> str:
 
 
 def content_id(*parts: str) -> str:
-    """16 hex digits that name what has no other name than its content."""
+    """16 hex digits that name what has only its content for a name."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -10,7 +10,7 @@ from hal_cluster.audit.resources.model import ABSENT, PRESENT, Call, Resource, U
 
 
 def files(call: Call) -> list[Resource]:
-    """hal_files: directories and files; user and group have the same name, unless another group is said."""
+    """hal_files: directories and files; the group has the user's name, unless the task says another."""
     resources = [
         Resource(f"file:{entry['path']}", _attributes(entry, "directory")) for entry in _dicts(call, "directories")
     ]
@@ -67,7 +67,7 @@ def munge_key(call: Call) -> list[Resource]:
 
 
 def environments(call: Call) -> list[Resource]:
-    """hal_environment: nothing of a node: the tree is shared, and what is in it is an expectation of the role."""
+    """hal_environment: nothing of a node. The tree is shared, and what is in it is an expectation of the role."""
     return []
 
 
@@ -90,7 +90,7 @@ def scale_config(call: Call) -> list[Resource]:
 
 
 def subids(call: Call) -> list[Resource]:
-    """hal_subids: both files, and the lines of those who have a slot; lines of others are others'."""
+    """hal_subids: both files, and the lines of users who have a slot; other lines belong to others."""
     declared = {**PRESENT, "type": "file", "owner": "root", "group": "root", "mode": "0644"}
     lines = [
         f"{'' if user.get('enabled') else '!'}{user.get('uid')}:{user.get('start')}:{user.get('count')}"
@@ -115,7 +115,7 @@ def slurm_daemon(call: Call) -> list[Resource]:
 
 
 def slurm_placed(call: Call) -> list[Resource]:
-    """hal_slurm_place: the files; what is in them is the task's that writes those which wait, and a promise."""
+    """hal_slurm_place: the files. Their content belongs to the task that writes the waiting ones, and is a promise."""
     return [Resource(f"file:{path}", _attributes({}, "file")) for path in call.items("files")]
 
 

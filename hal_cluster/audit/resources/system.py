@@ -22,9 +22,9 @@ NOT_IN_REPOSITORY = {
     *("name", "description", "file", "reposdir", "state"),
     *("owner", "group", "mode", "attributes", "unsafe_writes", "selevel", "serole", "setype", "seuser"),
 }
-# Never told to anybody; the node compares them with what they were.
+# These are never told to anybody; the node compares them with their former values.
 REPOSITORY_SECRETS = {"password", "proxy_password", "sslclientkey"}
-# What sefcontext calls a kind of file -> as it stands in file_contexts.
+# What sefcontext calls a kind of file -> how file_contexts writes it.
 FILE_KINDS = {"a": "  ", "f": "--", "d": "-d", "c": "-c", "b": "-b", "s": "-s", "l": "-l", "p": "-p"}
 PASSWORD_IN_URL = re.compile(r"://[^/\s@]+@")
 

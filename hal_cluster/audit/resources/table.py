@@ -76,7 +76,7 @@ UNITS: dict[str, Callable[[Call], Units]] = {
     "hal_slurm_daemon": own.slurm_daemon_units,
 }
 
-# Readers of expectations, and how the resource they read is called. What differs there fails for that reason.
+# Readers of expectations, and how to name the resource they read. If that differs, the expectation fails because of it.
 READ_BY = {
     "file": ("file", "path"),
     "package": ("package", "name"),
@@ -89,7 +89,7 @@ READ_BY = {
 # Modules that may install packages, with what these depend on.
 PACKAGE_MODULES = frozenset(name for name, reader in MANAGING.items() if reader is system.packages)
 
-# What these do, their task has to say: `changed_when: false`, or what it manages in vars: hal_manages.
+# The task has to say what these do: `changed_when: false`, or what it manages in vars: hal_manages.
 COMMANDS = frozenset(
     ["hal_command", *(f"ansible.builtin.{name}" for name in ("command", "expect", "raw", "script", "shell"))]
 )

@@ -176,7 +176,10 @@ def test_a_bomb_in_an_audit_s_answer_is_a_finding_and_not_kept(tmp_path: Path) -
         ({"packages": {"extra": 7}}, "the module's answer cannot be used: TypeError: "),
         ({"differences": [difference(units=7)]}, "the module's answer cannot be used: TypeError: "),
         ({"differences": [difference(**{"is": "x" * 9000})] * 500}, "it answered more than 4 MiB: not read"),
-        ({"differences": [difference()] * 1001}, "the module's answer has 1001 differences: more than 1000, so it was not read"),
+        (
+            {"differences": [difference()] * 1001},
+            "the module's answer has 1001 differences: more than 1000, so it was not read",
+        ),
         ({"extra": [{}] * 201}, "the module's answer has 201 extra: more than 200, so it was not read"),
         ({"problems": ["x"] * 201}, "the module's answer has 201 problems: more than 200, so it was not read"),
     ],

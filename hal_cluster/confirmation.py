@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-_LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"  # none that is read as another, no U: no words
+_LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"  # none that looks like another, and no U, so that no words arise
 
 
 def code_of_prints(prints: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from hal_node import lock as hal_lock
 
 WAIT_SECONDS = 600
-"""For who has it and works: a rollout with many forks on a machine that is busy. Who hangs is named then."""
+"""Long enough for a rollout with many forks on a busy machine. After that the one who holds it is named."""
 
 
 def locked(path: Path, problem: Callable[[str], Exception], what: str) -> AbstractContextManager[None]:

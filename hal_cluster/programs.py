@@ -1,7 +1,7 @@
 """A program of a role as it stands on a node: its file, and what it imports of its role and of hal_node. Pure reading.
 
-Each program has its own copy of what it imports of hal_node, beside it: who rolls out one role changes no program of
-another, and a program finds what it imports in its own folder, without a search path.
+Each program has its own copy of what it imports of hal_node beside it. So a rollout of one role changes no program of
+another, and a program finds its imports in its own folder, without a search path.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[1]
 PACKAGE = "hal_node"
 MODULE_UTILS = "ansible.module_utils."
-"""How modules name it: what Ansible sends along is found there."""
+"""How modules name it: Ansible puts there what it sends along."""
 
 
 @functools.cache  # a task's templates ask several times
 def files(program: Path) -> Mapping[str, str]:
-    """Return path -> text of what stands in the program's folder on a node, each after what it imports.
+    """Return path -> text of the files in the program's folder on a node, each after its imports.
 
     Beside it are single files, no packages. Raises OSError for a file that cannot be read, SyntaxError for one that is
     not Python, ImportError for one that needs Ansible, as modules may.
@@ -35,9 +35,9 @@ def folders(names: Iterable[str]) -> list[str]:
 
 
 def imported(text: str, name: str) -> Iterator[str]:
-    """Yield the files that the imports of a file may mean, which need not be there.
+    """Yield the files that the imports of a file may mean. They need not be there.
 
-    `name`: its path, below the project for one of hal_node. Raises SyntaxError for a text that is not Python.
+    `name`: its path, for hal_node below the project. Raises SyntaxError for a text that is not Python.
     """
     for dotted in _dotted(text, name):
         yield from _candidates(dotted.removeprefix(MODULE_UTILS))
@@ -62,7 +62,7 @@ def _place(own: Path, name: str) -> Path:
 
 
 def _dotted(text: str, name: str) -> Iterator[str]:
-    """Yield full names of what is imported: of modules, and of what is in them."""
+    """Yield the full names of imports: of modules, and of what is in them."""
     package = list(Path(name).parts[:-1])
     for node in ast.walk(ast.parse(text, name)):
         if isinstance(node, ast.Import):

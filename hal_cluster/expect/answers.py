@@ -11,10 +11,10 @@ from hal_inventory.bounded import BoundError, check, deeper, limited
 
 
 class BoundedAction(ActionBase):  # type: ignore[misc]  # Ansible has no types
-    """An action whose modules' answers are bounded: what is over a bound is a failure in one line, and is not read."""
+    """An action whose modules' answers are bounded: one that is over a bound is not read, and fails in one line."""
 
     def _parse_returned_data(self, res: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a module said, as ActionBase does; it is the one place through which every answer comes."""
+        """Return what a module said, as ActionBase does. Every answer comes through here."""
         try:
             for stream in ("stdout", "stderr"):
                 limited(res.get(stream) or "")

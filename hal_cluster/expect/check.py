@@ -1,4 +1,4 @@
-"""Check expectations against the vocabulary: one finding a fault, each with its field and what would be right.
+"""Check expectations against the vocabulary: one finding for each fault, with its field and what would be right.
 
 Works on plain data, before anything is templated: a text with {{ in it may become any type and is not judged.
 """

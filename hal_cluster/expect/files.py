@@ -23,7 +23,7 @@ class Finding(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as Ansible reads it: its own tags become templates, whose content is not judged here."""
+    """YAML as Ansible reads it. Its own tags become templates, whose content is not judged here."""
 
 
 _Loader.add_multi_constructor("!", lambda _loader, _suffix, _node: "{{ tagged }}")  # !vault, !unsafe

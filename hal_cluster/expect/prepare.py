@@ -72,14 +72,14 @@ class Preparation:
             items = self._template(entry["loop"], self._variables)
             if not isinstance(items, list):
                 raise AnsibleError("has to be a list")
-        except Exception as error:  # templates can raise anything, and it costs this entry only
+        except Exception as error:  # templates can raise anything; only this entry is lost
             return [self._when_skips(entry, base, f"loop: {_words(error, base['secret'])}")]
         if not items:
             return [Prepared(**base, status="skipped", reason="its loop is empty")]
         return list(self._of_loop(entry, base, items))
 
     def _when_skips(self, entry: Any, base: dict[str, Any], fault: str) -> Prepared:
-        """A loop that cannot be evaluated is unknown, unless the entry does not apply on this host at all."""
+        """An entry whose loop cannot be evaluated is unknown, unless it does not apply on this host at all."""
         try:
             skipped = not self._applies(entry.get("when"), self._variables)
         except Exception:  # `when` may need the item
@@ -125,7 +125,7 @@ class Preparation:
             wanted = self._template(entry[matcher], variables)
             part = "health"
             health = str(self._template(entry.get("health") or "", variables))
-        except Exception as error:  # templates can raise anything, and it costs this entry only
+        except Exception as error:  # templates can raise anything; only this entry is lost
             shown = SECRET if secret else {matcher: entry[matcher]}
             return Prepared(**base, expected=_plain(shown), reason=f"{part}: {_words(error, secret)}")
         if matcher == "absent" and wanted is None:
@@ -148,7 +148,7 @@ class Preparation:
 
 
 def _plain(value: Any) -> Any:
-    """Return Ansible's tagged types as plain ones: they have to survive JSON, and a vaulted text is one like others."""
+    """Return Ansible's tagged types as plain ones: they must survive JSON, and a vaulted text becomes plain text."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -167,7 +167,7 @@ def _name_of(item: Any) -> str:
 
 
 def _words(error: Exception, secret: bool) -> str:
-    """Return an error as one line. Errors quote templates, and those of a secret are not for the report."""
+    """Return an error as one line. Errors quote templates, and those of a secret must not be in the report."""
     if secret and not isinstance(error, AnsibleUndefinedVariable):
         return f"cannot be evaluated ({type(error).__name__}; the text is kept out of sight, as the entry is secret)"
     text = str(getattr(error, "message", None) or error)

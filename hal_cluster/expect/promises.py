@@ -16,7 +16,7 @@ from hal_inventory.printable import one_line
 
 
 def read(path: str, loader: Any, role: str = "") -> list[Any]:
-    """Return the entries of a file. Nothing to check is an error, too."""
+    """Return the entries of a file. A file without entries is an error, too."""
     if not os.path.isfile(path):
         raise ExpectationsError("there is no such file" + (f": role {role} promises nothing" if role else ""))
     try:
@@ -73,7 +73,7 @@ def results(prepared: Sequence[Prepared], answers: Sequence[Mapping[str, Any]]) 
 
 
 def _usable(said: object) -> Mapping[str, Any]:
-    """Return what a node answered to one question; what is no answer is unknown, never fine."""
+    """Return what a node answered to one question. What is not an answer is unknown, never fine."""
     if isinstance(said, Mapping) and said.get("status") in ("pass", "fail", "unknown"):
         return {"status": said["status"], "observed": said.get("observed"), "reason": str(said.get("reason") or "")}
     return {"status": "unknown", "observed": None, "reason": "the node's answer cannot be used"}

@@ -11,7 +11,7 @@ from hal_inventory.printable import printable
 
 Result = Mapping[str, Any]
 MOST_CHARACTERS = 160
-#: What needs no words beside the expected and the observed value.
+#: Reasons that need no words beside the expected and the observed value.
 PLAIN_REASONS = ("differs", "is less", "is more", "is not one of them")
 
 
@@ -53,7 +53,7 @@ def headline(counts: Mapping[str, int], where: str, mild: int = 0) -> str:
 
 
 def brief(result: Result) -> dict[str, Any]:
-    """Return a result with what was observed cut to a printable line: it stands below its own in a failed task."""
+    """Return a result with the observed value cut to a printable line, for the results of a failed task."""
     observed, text = result["observed"], _shown(result["observed"])
     plain = printable(text, 80)
     whole = plain == text and (not isinstance(observed, str) or printable(observed) == observed)

@@ -1,4 +1,4 @@
-"""Find a role and its variables without running it. Ansible's own loader reads them, so every form it takes works."""
+"""Find a role and its variables without running it. Ansible's own loader reads them, so every form works."""
 
 from __future__ import annotations
 

@@ -35,9 +35,9 @@ class Environment(AnsibleEnvironment):  # type: ignore[misc]  # Ansible has no t
 
 
 class CompilingTemplar(Templar):  # type: ignore[misc]  # Ansible has no types
-    """Gives what Templar gives: variables are worked out at each use, as there.
+    """Gives what Templar gives, and works variables out at each use, as Templar does.
 
-    What Jinja works out when it compiles stays what it was: filters and tests of constants ("'/etc' is directory").
+    What Jinja works out at compile time stays as it was: filters and tests of constants ("'/etc' is directory").
     """
 
     def __init__(self, loader: Any, variables: Mapping[str, Any]) -> None:

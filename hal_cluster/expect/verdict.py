@@ -10,7 +10,7 @@ from hal_cluster.expect.prepare import Prepared
 
 
 def is_named(promise: Prepared, name: str) -> bool:
-    """Whether an id means this one: its own, or that of the entry whose loop it is from."""
+    """Whether a name means this promise: it is its id, or that of the entry whose loop made it."""
     return promise.id == name or promise.id.startswith(f"{name} [")
 
 
@@ -23,7 +23,7 @@ def title(options: Mapping[str, Any], prepared: Iterable[Prepared]) -> str:
 
 
 def verdict(results: list[dict[str, Any]], options: Mapping[str, Any], title: str, host: str) -> dict[str, Any]:
-    """Return what the task says. Having checked nothing is a failure, too."""
+    """Return what the task says. It also fails if nothing was checked."""
     counts = report.summary(results)
     wrong = [result for result in results if result["status"] in ("fail", "unknown")]
     fatal = [result for result in wrong if result["severity"] == "error" or options["severity"] == "warning"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hal_node.expect import vocabulary as _words
 
-#: type of a field -> (in words, the Python types of it when it is no template)
+#: (kind of value, allowed values or None, whether it is required)
 Field = tuple[str, tuple[str, ...] | None, bool]
 
 TEXT: str = _words.TEXT

@@ -1,1 +1,1 @@
-"""The program ``hal-inventory``: what a site is made of, and what its machines say about themselves."""
+"""The program ``hal-inventory``: what a site consists of, and what its machines say about themselves."""

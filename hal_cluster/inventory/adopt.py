@@ -1,4 +1,4 @@
-"""``adopt``: the new serial number, MACs and disks of a node whose hardware was replaced, into its cluster.yml."""
+"""``adopt``: put the new serial number, MACs and disks of a node into cluster.yml after its hardware was replaced."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ansible-playbook playbooks/reimage.yml -e reimage_nodes={node}  # where it has t
 
 
 class Adopted:
-    """What is printed: a table, the diff, words for whoever does it; and the exit status."""
+    """What is printed (a table, the diff, remarks), and the exit status."""
 
     def __init__(self, answer: Answer, remarks: Sequence[str], status: int) -> None:
         self.answer, self.remarks, self.status = answer, "".join(f"{remark}\n" for remark in remarks), status
@@ -108,7 +108,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def _one_node(site: Site, text: str) -> None:
-    """Refuse whatever is not the name of one node."""
+    """Refuse what is not the name of one node."""
     if text in site.nodes:
         return
     try:
@@ -139,7 +139,7 @@ def _bmc(site: Site, node: str, user: str | None, ca_file: str | None, pins: Seq
 
 
 def _given(option: str, kind: str, words: Sequence[str]) -> list[Told]:
-    """Return what an administrator tells: NAME=VALUE; for a disk the value alone is the system disk's."""
+    """Return what an administrator tells: NAME=VALUE. A disk without a name is the system disk."""
     told = []
     for word in words:
         name, equals, value = word.rpartition("=")
@@ -152,7 +152,7 @@ def _given(option: str, kind: str, words: Sequence[str]) -> list[Told]:
 
 
 def _last(told: Sequence[Told]) -> list[Told]:
-    """Return one for each field; what an administrator tells comes after the BMC, and a field told twice is a slip."""
+    """Return one for each field. An administrator overrides the BMC, and may not give a field twice."""
     fields = [identity.field for identity in told if identity.source.startswith("--")]
     for field in fields:
         if fields.count(field) > 1:
@@ -161,7 +161,7 @@ def _last(told: Sequence[Told]) -> list[Told]:
 
 
 def replace(path: Path, before: bytes, content: bytes) -> None:
-    """Put a new content in a file's place at once, with its mode; refused when it is not as it was read."""
+    """Replace a file's content at once and keep its mode; refuse if the file is not as it was read."""
     name = display_name(path)
     new = None
     try:

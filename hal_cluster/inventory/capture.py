@@ -23,7 +23,7 @@ SCRIPT = Path(package.__file__).with_name("node.py")
 
 @dataclass(frozen=True)
 class Verdict:
-    """The diff, remarks for whoever looks at it, both as data, and the exit status that goes with them."""
+    """The diff, remarks about it, both as data, and the exit status."""
 
     diff: str
     remarks: str

@@ -27,7 +27,7 @@ from hal_inventory.sources import is_model, read_source
 
 PASSWORD = "HAL_BMC_PASSWORD"
 USERS = {"openbmc": "root", "idrac": "root", "supermicro": "ADMIN", "ipmi": "ADMIN", "redfish": "admin"}
-"""The accounts that BMCs come with, as inventory/hal/group_vars/all/bmc.yml has them."""
+"""The accounts with which BMCs come, as inventory/hal/group_vars/all/bmc.yml has them."""
 
 
 def capture_bmcs(source: Path, expression: str, user: str | None, ca_file: str | None, pins: Sequence[str]) -> Verdict:
@@ -53,10 +53,10 @@ def bmc_site(source: Path) -> Site:
 def ask(
     site: Site, names: Sequence[str], user: str | None, ca_file: str | None, pins: Sequence[str]
 ) -> tuple[list[tuple[str, Capture]], list[Finding]]:
-    """Return what the BMCs of nodes say, all asked at once, each with its name; and a finding for each that failed."""
+    """Return what the BMCs of nodes say, each with its name, and a finding for each failure. All are asked at once."""
     believed = _pins(pins, names)
     if ca_file and os.path.exists(ca_file):
-        read_bytes(ca_file)  # or it is refused here: ssl would wait for who writes into a pipe
+        read_bytes(ca_file)  # refuses a pipe here: ssl would wait until somebody writes into it
     hosts = host_vars(pack(site))
     bmcs = {name: hosts[name]["hal_node"]["bmc"] for name in names}
     findings = [
@@ -105,7 +105,7 @@ def _pins(pins: Sequence[str], names: Sequence[str]) -> dict[str, str]:
 
 
 def _password(names: Sequence[str]) -> str:
-    """Return the password of all BMCs: never an argument, which others see."""
+    """Return the password of all BMCs. It is never an argument, which others could see."""
     given = os.environ.get(PASSWORD)
     if given is not None or not names:
         return given or ""

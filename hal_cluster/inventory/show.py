@@ -90,7 +90,7 @@ def _services(site: Site) -> dict[str, Any]:
 
 
 def _partitions(site: Site) -> dict[str, Any]:
-    # The memory of a GPU depends on what Slurm's policy keeps back, which is not the model's.
+    # The memory of a GPU depends on what Slurm's policy keeps back, and that is not in the model.
     hidden = ("name", "memory_per_gpu_mb")
     return {
         partition["name"]: {key: value for key, value in partition.items() if key not in hidden}
@@ -114,7 +114,7 @@ KINDS: Mapping[str, Callable[[Site], dict[str, Any]]] = {
     "raid-set": _raid_sets,
     "external": slices.external,
 }
-"""What can be shown. A name alone is looked for in this order."""
+"""What can be shown. A name without a kind is looked for in this order."""
 
 
 def _all_of(site: Site, kind: str) -> Answer:

@@ -12,7 +12,7 @@ from hal_inventory.errors import HalInventoryError
 def write(path: str, text: str) -> None:
     """Write the file with mode 0600, whole or not at all; HalInventoryError when it cannot be written.
 
-    A file that is there and is no configuration of this program's is left alone.
+    An existing file that this program did not write is left alone.
     """
     target = Path(path)
     try:

@@ -35,7 +35,7 @@ class Verdict:
 def validate(paths: Sequence[str], *, list_placeholders: bool, model_only: bool = True) -> Verdict:
     """Check files: sources of the plugin with their variables, models (cluster.yml) and lists of users (users.yml).
 
-    Unless ``model_only``, roles are asked what they refuse of sources that are sound otherwise.
+    Unless ``model_only``, roles are asked what they refuse, if a source is sound otherwise.
     """
     findings: set[Finding] = set()
     remarks: list[str] = []

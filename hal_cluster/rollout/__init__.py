@@ -1,1 +1,1 @@
-"""One rollout a node at a time: who holds which node, whether that rollout lives, and what a killed one has left."""
+"""One rollout at a time on a node: who holds which node, whether that rollout lives, what a killed one has left."""

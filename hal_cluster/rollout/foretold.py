@@ -1,7 +1,7 @@
-"""What --check leaves open: steps that a run would come by after a change, and that a check cannot try.
+"""What --check leaves open: steps that a run would reach after a change, and that a check cannot try.
 
-A check makes nothing, so what needs it is left out: a unit of a package that is not installed yet, a file that no step
-before has written. Such steps are counted, or "0 changed" would be taken for "nothing follows".
+A check makes nothing, so it leaves out the steps that need what is not there yet: a unit of a package that is not
+installed, a file that no earlier step has written. They are counted, or "0 changed" would look like "nothing follows".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hal_cluster.rollout.refusals import holds
 from hal_inventory.ranges import fold
 
 READING = frozenset({"hal_expect", "ansible.builtin.assert", "ansible.builtin.debug", "ansible.builtin.set_fact"})
-"""Modules that change no node, whatever they are called with."""
+"""Modules that change no node, whatever their arguments are."""
 
 
 class Foretold:
@@ -49,7 +49,7 @@ class Foretold:
             self._open.setdefault(_role(task), {}).setdefault(task.get_path(), set()).add(name)
 
     def lines(self) -> list[str]:
-        """Return what was left open, by role; no line where that is nothing."""
+        """Return what was left open, by role; no lines if that is nothing."""
         if not self._open:
             return []
         widest = max(map(len, self._open))
@@ -60,7 +60,7 @@ class Foretold:
         return made
 
     def _follows(self, task: Any, host: Any, said: Mapping[str, Any]) -> bool:
-        """Return whether a run might come by a task that the check has left out."""
+        """Return whether a run might reach a task that the check has left out."""
         if "false_condition" not in said and "censored" not in said:
             return True  # its module cannot be tried
         if self._play is None:
@@ -78,7 +78,7 @@ def _all_hold(conditions: Sequence[Any], play: Any, variables: dict[str, Any]) -
     try:
         return holds(conditions, CompilingTemplar(play._loader, variables), variables)
     except Exception:  # a template can raise anything
-        return True  # it asks for what an earlier step has not made
+        return True  # it needs what an earlier step has not made
 
 
 def _role(task: Any) -> str:

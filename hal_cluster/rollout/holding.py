@@ -1,4 +1,4 @@
-"""A rollout holds the nodes that it changes: from before the first play that has roles to its end."""
+"""A rollout holds the nodes that it changes, from before the first play that has roles until its end."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from hal_cluster.rollout.words import PERMISSION, command_line
 from hal_inventory.printable import one_line
 
 PLAY_HOLDS = "rollout_holds"
+"""A play's variable: the play holds its hosts although it lists no roles."""
 EVERY_HOST = "every host"
-"""Value of that variable: also hosts on which no role is managed."""
-"""A play's variable: it holds its hosts although it lists no roles."""
+"""Value of that variable: the play also holds hosts on which no role is managed."""
 LOGIN = ("remote_user", "become", "become_user", "become_method", "become_flags", "become_exe", "connection", "port")
 HOLD = "Hold the node for this rollout"
 LET_GO = "Let the node go"
@@ -76,7 +76,7 @@ class Rollout:
     # --- before a play
 
     def before(self, queue: Any, play: Any) -> bool:
-        """Hold the hosts of a play that are not held yet. Returns False when the run has to end here."""
+        """Hold the hosts of a play that are not held yet. Return False if the run has to end here."""
         names = self._wanted(queue, play)
         if not names:
             return True
@@ -95,7 +95,7 @@ class Rollout:
         return self._outcome(queue, answers)
 
     def _wanted(self, queue: Any, play: Any) -> list[str]:
-        """Nodes of the site, not roots of images that are built, which answered until now."""
+        """The nodes to hold: of the site, not roots of images that are being built, and answering until now."""
         listed = isinstance(play._ds, dict) and play._ds.get("roles")
         if not listed and not holds_hosts(play):
             return []
@@ -107,7 +107,7 @@ class Rollout:
         ]
 
     def _begin(self, host: str) -> None:
-        """Know who we are, note it, and end what killed rollouts have left here."""
+        """Find out who we are, note it, and end what killed rollouts have left here."""
         if self._note is not None:
             return
         here, self._process = Here.look(), os.getpid()
@@ -157,7 +157,7 @@ class Rollout:
             Display().display(f"{folded(hosts)}: {words}")
 
     def _outcome(self, queue: Any, answers: Answers) -> bool:
-        """Tell Ansible who failed, as if a task had. A node that another rollout holds ends the run for all."""
+        """Tell Ansible who failed, as if a task had failed. A node that another rollout holds ends the run for all."""
         for name, result in answers.unreachable.items():
             queue._unreachable_hosts[name] = True
             queue._stats.increment("dark", name)
@@ -167,7 +167,7 @@ class Rollout:
             self._failed.add(name)
             queue._failed_hosts[name] = True
             queue._stats.increment("failures", name)
-            for callback in queue._callback_plugins:  # the line below is for people, and one for all nodes
+            for callback in queue._callback_plugins:  # people get one line for all nodes, below
                 if hasattr(callback, "v2_runner_on_failed"):
                     callback.v2_runner_on_failed(result)
             said = result._result
@@ -189,11 +189,11 @@ class Rollout:
         self._lost.add(name)
 
     def let_go(self, names: Iterable[str]) -> None:
-        """These nodes were told that it is over."""
+        """These nodes were told that the rollout is over."""
         self.held.difference_update(names)
 
     def end(self) -> None:
-        """Let go what is still held, name what stays so, and take back the note."""
+        """Let go of what is still held, name the nodes that stay held, and take back the note."""
         names = sorted(self.held - self._lost)
         if names:
             try:
@@ -227,9 +227,9 @@ def holds_hosts(play: Any) -> bool:
 
 
 def stand_before_plays(rollout: Rollout, *, holds: bool = True) -> None:
-    """From now on `rollout` is asked before Ansible runs a play: only there can a run be refused or a host left out.
+    """From now on ask `rollout` before Ansible runs a play: only there can a run be refused or a host left out.
 
-    In check mode (`holds` is false) nothing is held, and hosts are left out all the same.
+    In check mode (`holds` is false) nothing is held, but hosts are left out all the same.
     """
     run = TaskQueueManager.run
     if hasattr(run, "__wrapped__"):
@@ -249,7 +249,7 @@ def stand_before_plays(rollout: Rollout, *, holds: bool = True) -> None:
 
 
 def so_far(queue: Any) -> int:
-    """Return how the run has gone, for a play that is not run: Ansible ends with what the last play returned."""
+    """Return how the run has gone, for a play that is not run: Ansible ends with the result of the last play."""
     if queue._unreachable_hosts:
         return int(queue.RUN_UNREACHABLE_HOSTS)
     return int(queue.RUN_FAILED_HOSTS if queue._failed_hosts else queue.RUN_OK)

@@ -30,7 +30,7 @@ class Managed:
         self._said: set[str] = set()
 
     def acts(self, role: str, host: Any, manager: Any, loader: Any) -> bool:
-        """Tell whether a role acts on a host; one that is not of this project always does.
+        """Tell whether a role acts on a host. A role that is not of this project always does.
 
         AnsibleError for a value that cannot be used.
         """
@@ -38,10 +38,10 @@ class Managed:
         return names is None or role in names or role not in managed.known_roles()
 
     def narrow(self, queue: Any, play: Any, *, holds: bool) -> bool:
-        """Take the hosts out of a play on which its roles do not act; False if none is left, and it is not to be run.
+        """Take out of a play the hosts on which its roles do not act; False if none is left and it must not run.
 
-        `holds`: the play holds its hosts for a rollout, so one on which no role of the run acts is none of them.
-        AnsibleError where a value cannot be used: asked of all hosts before the first play.
+        `holds`: the play holds its hosts for a rollout, so hosts on which no role of the run acts are taken out, too.
+        AnsibleError if a value cannot be used: all hosts are asked before the first play.
         """
         manager, loader = play._variable_manager, play._loader
         self._refuse_unusable(queue._inventory, manager, loader)
@@ -52,7 +52,7 @@ class Managed:
         out = [host for host in every if not self._takes_part(host, roles, manager, loader)]
         said = out
         if not roles and (acting := self._of_the_run(queue._inventory, manager, loader)) is not None:
-            # Whom --tags leave out, or the plays, is no news.
+            # Nobody has to be told of hosts that --tags or the plays leave out.
             out = [host for host in every if host in out or host.get_name() not in acting]
         if not out:
             return True
@@ -64,9 +64,9 @@ class Managed:
         return bool(queue._inventory.get_hosts(play.hosts))
 
     def _of_the_run(self, inventory: Any, manager: Any, loader: Any) -> set[str] | None:
-        """Names of the hosts on which a role of the running playbook acts, within --tags; None where it lists none.
+        """Names of the hosts on which a role of the running playbook acts, within --tags; None if it lists no role.
 
-        None also where only the run knows the hosts of a play.
+        None also if only the run knows the hosts of a play.
         """
         from hal_cluster.rollout import naming  # which asks this module
 

@@ -1,7 +1,7 @@
 """Which resources the roles of a run will manage on a host: names, worked out at the controller before it begins.
 
-A name needs less than a declaration (redeclare.Static): what is written need not be rendered, and a state that shows in
-the run alone hides no unit.
+A name needs less than a declaration (redeclare.Static): content need not be rendered, and a unit is known although only
+the run shows its state.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from hal_inventory.bounded import parsed
 PROJECT = Path(__file__).resolve().parents[2]
 ACTION = "hal_originals"
 CONTENT = frozenset({"block", "content", "text"})
-"""Arguments that are written, and name nothing."""
+"""Arguments that are content, and do not name anything."""
 SENT = frozenset(
     [
         *("state", "type", "content", "version", "file", "value", "source", "fstype", "loaded", "name", "live", "mode"),
         *("uid", "gid", "group", "groups", "home", "shell", "target", "enabled", "masked", "owner"),
     ]
 )
-"""What the node is told of a declaration: nothing that is written, which may be secret."""
+"""What the node is told of a declaration: no content, which may be secret."""
 
 
 @dataclass(frozen=True)
@@ -80,19 +80,19 @@ class Names(Static):
 
 
 def _says_that_nothing(known_task: plays.Known, arguments: Mapping[str, Any]) -> bool:
-    """Return whether a call manages nothing: systemd's daemon_reload without a unit, an empty list."""
+    """Return whether a call manages nothing, such as systemd's daemon_reload without a unit."""
     return known_task.module in UNITS and "name" not in arguments
 
 
 def without_content(value: Any) -> Any:
-    """Return a value of an argument in which what is written is empty."""
+    """Return the value of an argument with empty content."""
     if isinstance(value, Mapping):
         return {key: "" if key in CONTENT else without_content(part) for key, part in value.items()}
     return [without_content(part) for part in value] if isinstance(value, list) else value
 
 
 class Playbook:
-    """The roles of the running playbook, read once: before workers are forked, which have it then."""
+    """The roles of the running playbook, read once before workers are forked, so that all of them have it."""
 
     def __init__(self) -> None:
         """Nothing read yet."""
@@ -106,7 +106,7 @@ class Playbook:
         return self._listed
 
     def roles(self, loader: Any, manager: Any) -> list[refusals.Role]:
-        """Return them; where it lists none, as validate.yml alone, those of the site."""
+        """Return them; those of the site if it lists none, as validate.yml alone."""
         if self._roles is None:
             site = [str(PROJECT / "playbooks" / "site.yml")]
             self._roles = self.listed(loader, manager) or refusals.roles_of(site, loader, manager)
@@ -118,7 +118,7 @@ TEXTS = inputs.Roles()
 
 
 def of_host(roles: Iterable[refusals.Role], host: Any) -> list[refusals.Role]:
-    """Return those that the run has for the host: within --tags, and not those that are left alone (managed_roles)."""
+    """Return the roles that act on the host in this run: within --tags, without those that managed_roles leaves out."""
     return [role for role in roles if role.wanted and host in _acting(role)]
 
 
@@ -130,7 +130,7 @@ def _acting(role: refusals.Role) -> list[Any]:
 def unrecorded(roles: Sequence[refusals.Role], variables: Mapping[str, Any], store: Store, copy: bytes) -> list[Any]:
     """Return the roles that were not rolled out as a whole with these inputs, as the copy of the node's record says.
 
-    What the others manage is in the record, and so ours.
+    What the other roles manage is in the record, so it is known to be ours.
     """
     recorded = _recorded(copy)
     known, key = inputs.Variables(variables), store.key()
@@ -143,7 +143,7 @@ def unrecorded(roles: Sequence[refusals.Role], variables: Mapping[str, Any], sto
 
 
 def _recorded(copy: bytes) -> Mapping[str, Any]:
-    """Return the roles of a record; none of one that cannot be used, and then the node is asked."""
+    """Return the roles of a record; none if it cannot be used, and then the node is asked."""
     try:
         roles = parsed(copy)["roles"]
     except (ValueError, KeyError, TypeError):

@@ -1,8 +1,8 @@
 """What a rollout notes of itself at the controller, and the processes that a killed one has left.
 
-A rollout holds its note open and locked. Ansible's workers are forks, so they hold it, too, and no program that is
-started does (close on exec). So a note that nobody holds is of a rollout that is over; and where one is held and its
-first process is gone, whoever has it open is what that rollout has left, whatever its name.
+A rollout holds its note open and locked. Ansible's workers are forks, so they hold it, too. Programs that they start do
+not (close on exec). So a note that nobody holds belongs to a rollout that is over. If a note is held and its first
+process is gone, the processes that have it open are what that rollout has left, whatever their names are.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ PAUSE_SECONDS = 0.1
 
 @dataclass
 class Note:
-    """The note of a rollout that goes on here."""
+    """The note of a rollout that runs here."""
 
     path: Path
     handle: int
 
     @classmethod
     def begin(cls, folder: Path, holder: Mapping[str, Any]) -> Note:
-        """Write it, 0600 in a folder that is ours alone, and hold it. OSError where that cannot be done."""
+        """Write it, 0600 in a folder that is ours alone, and hold it. OSError if that cannot be done."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         temporary = folder / f".new-{holder['run']}"
@@ -42,7 +42,7 @@ class Note:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(handle, json.dumps(dict(holder), sort_keys=True).encode())
         path = folder / f"{holder['run']}.json"
-        os.rename(temporary, path)  # others see it when it is held
+        os.rename(temporary, path)  # others see it only when it is held
         return cls(path, handle)
 
     def end(self) -> None:
@@ -86,7 +86,7 @@ def _end_what_is_left(path: Path, here: Here) -> list[str]:
 
 
 def _end(pid: int, path: Path) -> bool:
-    """End a process if, at this moment, it is what it was: ours, and with the note open. No other gets the signal."""
+    """End a process if, at this moment, it is still ours and has the note open. No other process gets the signal."""
     try:
         handle = os.pidfd_open(pid)  # it names this process and never one that gets its number later
     except ProcessLookupError:
@@ -146,7 +146,7 @@ def _held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # two that look are not in each other's way
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that look do not disturb each other
     except BlockingIOError:
         return True
     finally:

@@ -1,7 +1,7 @@
 """Processes of this controller, and whether the rollout that a node names still lives.
 
-A process is known by its number and the time at which it started: numbers are used again. Both mean something only on
-one kernel since one boot, and in one table of processes (proc(5), pid_namespaces(7)).
+A process is known by its number and the time at which it started, because numbers are used again. Both have a meaning
+only on one kernel since one boot, and in one table of processes (proc(5), pid_namespaces(7)).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Life(enum.Enum):
 
 @dataclass(frozen=True)
 class Here:
-    """This controller, as a node may tell it from others. `machine`: "" where this machine has no name of its own."""
+    """This controller, as a node can tell it from others. `machine`: "" if this machine has no id of its own."""
 
     host: str
     machine: str
@@ -49,7 +49,7 @@ class Here:
             identifier = ""
         machine = ""
         if IDENTIFIED.fullmatch(identifier):
-            # Not the machine's id itself, which machine-id(5) wants kept from others; and clones have the same.
+            # Not the machine's id itself: machine-id(5) wants that kept secret, and clones have the same one.
             machine = hashlib.sha256(f"hal-rollout {host} {identifier}".encode()).hexdigest()[:16]
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
         return cls(host, machine, boot, os.readlink(PROC / "self/ns/pid"))
@@ -58,7 +58,7 @@ class Here:
 def started(pid: int) -> int | None:
     """When a process started, in ticks since the boot; None for one that is not there, or has ended.
 
-    PermissionError where it is there and hides (hidepid of proc(5)).
+    PermissionError if it is there and hidden (hidepid of proc(5)).
     """
     try:
         words = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -74,7 +74,7 @@ def started(pid: int) -> int | None:
 
 
 def lives(pid: int, start: int) -> bool:
-    """Whether this process is there. One that hides counts as there: nothing is known of when it started."""
+    """Whether this process is there. A hidden one counts as there: nobody knows when it started."""
     try:
         return started(pid) == start
     except PermissionError:
@@ -82,7 +82,7 @@ def lives(pid: int, start: int) -> bool:
 
 
 def judge(holder: Mapping[str, Any], here: Here) -> Life:
-    """Whether the rollout that a node names still lives. What the node says is not to be trusted, and only compared."""
+    """Whether the rollout that a node names still lives. What the node says is only compared, and never trusted."""
     pid, start = holder.get("pid"), holder.get("start")
     if type(pid) is not int or type(start) is not int or pid < 1:
         return Life.UNKNOWN

@@ -1,6 +1,6 @@
 """What roles refuse for nodes: argument specs and tasks/validate.yml, worked out at the controller without any node.
 
-A rollout asks for every role and node before it changes the first one, and `hal-inventory validate` asks the same.
+A rollout asks every role about every node before it changes the first one. `hal-inventory validate` asks the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NODE = "\0"
 
 @dataclass(frozen=True)
 class Said:
-    """What a role says of a host: that it refuses it, or a remark. `task` is file and line of the task or spec."""
+    """What a role says of a host: a refusal, or a remark. `task` is file and line of the task or spec."""
 
     role: str
     host: str
@@ -47,7 +47,7 @@ class Said:
 
 @dataclass
 class Role:
-    """One role of a play, with what it asks for. `task`: the one that asks, where a run has come to it."""
+    """One role of a play, and what it refuses. `task`: the task that asks, if a run has reached it."""
 
     play: Any
     role: Any
@@ -66,13 +66,13 @@ class Role:
         return any(task.evaluate_tags(self.play.only_tags, self.play.skip_tags, all_vars={}) for task in own)
 
     def hosts(self, inventory: Any, *, of_every_batch: bool = False) -> list[Any]:
-        """The hosts of its play, within --limit. An error of Ansible where only a run knows them."""
+        """The hosts of its play, within --limit. An error of Ansible if only a run knows them."""
         variables = self.play._variable_manager.get_vars(play=self.play)
         pattern = CompilingTemplar(self.role._loader, variables).template(self.play.hosts)
         return list(inventory.get_hosts(pattern, ignore_restrictions=of_every_batch))
 
     def applies(self, host: Any) -> bool:
-        """Whether the condition of the role itself holds for a host. An error of Ansible where only a run knows it."""
+        """Whether the condition of the role itself holds for a host. An error of Ansible if only a run knows it."""
         if not self.role.when:
             return True
         variables, templar = self._around(host, {})
@@ -80,7 +80,7 @@ class Role:
 
     @cached_property
     def tasks(self) -> list[Any]:
-        """The tasks of tasks/validate.yml; AnsibleError where they cannot be read."""
+        """The tasks of tasks/validate.yml; AnsibleError if they cannot be read."""
         if not Path(self.role._role_path, "tasks", f"{ENTRY}.yml").is_file():
             return []
         data = self.role._load_role_yaml("tasks", main=ENTRY) or []
@@ -94,9 +94,9 @@ class Role:
         return dict((self.role._get_role_argspecs().get("main") or {}).get("options") or {})
 
     def says(self, host: Any) -> list[Said]:
-        """Return what the role says of a host. Where its arguments do not fit their spec, that is all.
+        """Return what the role says of a host. If its arguments do not fit their spec, it says only that.
 
-        Ansible checks the arguments of a role that --tags leave out, too: these are all that is asked of it.
+        Ansible also checks the arguments of a role that --tags leave out. Nothing else is asked of such a role.
         """
         variables, templar = self._around(host, {})
         spec = f"{self.role._role_path}/meta/argument_specs.yml"
@@ -106,7 +106,7 @@ class Role:
     def asserts(self, host: Any, given: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Said]:
         """Return what tasks/validate.yml says of a host. `given` is above all variables, as on a command line.
 
-        What cannot be worked out is refused, too, unless something was refused before: that is the cause then.
+        What cannot be worked out is refused, too, unless something was refused before: then that is the cause.
         """
         variables, templar = self._around(host, given)
         refused = False
@@ -127,7 +127,7 @@ class Role:
         return variables, CompilingTemplar(self.role._loader, variables)
 
     def _misfits(self, templar: Any, variables: Mapping[str, Any]) -> list[str]:
-        """What the argument spec refuses, as Ansible's own validate_argument_spec does; no secret is in it."""
+        """What the argument spec refuses, as Ansible's own validate_argument_spec does, without secrets."""
         given: dict[str, Any] = {}
         unknown: list[str] = []
         for option in self.options:
@@ -164,14 +164,14 @@ class Role:
                     templar.available_variables = here
                     text = _text(templar.template(task.args.get("fail_msg", f"{condition} does not hold")))
                     yield Said(self.name, host, text, task.get_path(), True, shown, str(condition))
-                    break  # so does assert: the next may not even be askable
+                    break  # as assert does: the next condition may need this one
 
 
 def roles_of(paths: Iterable[str], loader: Any, manager: Any) -> list[Role]:
     """Return the roles that plays of these playbooks list under `roles`, in their order.
 
-    What tasks import or include is asked when the run comes to it: these tasks may give it other variables.
-    AnsibleError where a playbook cannot be read.
+    A role that tasks import or include is asked when the run reaches it: these tasks may give it other variables.
+    AnsibleError if a playbook cannot be read.
     """
     every = [play for path in paths for play in Playbook.load(path, manager, loader).get_plays()]
     return [Role(play, role) for play in every for role in play.roles if not role.from_include]
@@ -180,8 +180,8 @@ def roles_of(paths: Iterable[str], loader: Any, manager: Any) -> list[Role]:
 def ask(roles: Iterable[Role], inventory: Any) -> tuple[list[Said], dict[str, list[str]]]:
     """Return what roles say of the hosts of their plays, and for each role the hosts that need not be asked again.
 
-    What only a run knows is left to the role, which asks again when the run comes to it. A node on which a role does
-    not act (managed_roles) is not asked; AnsibleError where that cannot be read.
+    What only a run knows is left to the role, which asks again when the run reaches it. A role is not asked about nodes
+    on which it does not act (managed_roles); AnsibleError if that cannot be read.
     """
     said: list[Said] = []
     asked: dict[str, list[str]] = {}
@@ -200,9 +200,9 @@ def ask(roles: Iterable[Role], inventory: Any) -> tuple[list[Said], dict[str, li
 
 
 def lines(said: Iterable[Said], base: Path) -> list[str]:
-    """Return a line for each text: role, the hosts that it is said of as a range, the text, and file and line.
+    """Return a line for each text: role, range of hosts, the text, and file and line.
 
-    Texts that differ in nothing but the name of their host are one.
+    Texts that differ only in the name of their host become one.
     """
     same: dict[tuple[str, str, str], list[str]] = {}
     for statement in said:
@@ -230,7 +230,7 @@ def _text(value: Any) -> str:
 
 
 def words(error: Exception) -> str:
-    """What went wrong, once, without what Ansible puts around it."""
+    """What went wrong, said once, without what Ansible puts around it."""
     text = _text(getattr(error, "message", None) or error).split(" The error appears to be in ")[0]
     text = text.rpartition("original message: ")[2].removesuffix(", use -vvvvv to see paths searched")
     half, _, again = text.partition(". ")

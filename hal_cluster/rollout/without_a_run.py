@@ -1,4 +1,4 @@
-"""Ask the roles of a site what they refuse, without a run of Ansible: nobody is contacted, no password is asked for."""
+"""Ask the roles of a site what they refuse, without a run of Ansible: no node is contacted, nobody gives a password."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SITE = PROJECT / "playbooks" / "site.yml"
 def ask(source: str) -> tuple[list[Finding], list[str]]:
     """Return what roles refuse of a site, as a rollout of all its nodes would, and their remarks.
 
-    FindingsError where they cannot be asked, as without the password of a vault.
+    FindingsError if they cannot be asked, for example without the password of a vault.
     """
     # Read when Ansible is imported.
     os.environ.setdefault("ANSIBLE_CONFIG", str(root() / "ansible.cfg"))

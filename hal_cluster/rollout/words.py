@@ -1,4 +1,4 @@
-"""What is said of a rollout that holds a node. A node's words are its own: all of it is bounded and printable."""
+"""What is said of a rollout that holds a node. A node chooses its words, so they are bounded and made printable."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LONG = 300
 VALUED = "cfilMtTu"
 """Short options of ansible-playbook that take a value, beside -e."""
 PERMISSION = "rollout_take_over"
-"""The variable by which an administrator says that a controller which cannot be seen from here is gone."""
+"""The variable by which an administrator says that a controller is gone which cannot be seen from here."""
 
 
 def command_line(argv: Sequence[str]) -> str:
-    """Return a command as it was typed, without what was given as extra variables: these may be secrets."""
+    """Return a command as it was typed, without its extra variables: these may be secrets."""
     shown = [Path(argv[0]).name]
     hide = False
     for word in argv[1:]:
@@ -36,7 +36,7 @@ def command_line(argv: Sequence[str]) -> str:
 
 
 def _extra(word: str) -> str:
-    """Return how a word begins that gives extra variables, up to their value; all of it where that is the next word.
+    """Return the begin of a word that gives extra variables, up to their value; all of it if that is the next word.
 
     As argparse reads it: a long option may be cut short, and short ones stand together until one takes a value.
     """

@@ -14,7 +14,7 @@ PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def end_with_their_parent() -> None:
-    """From now on each worker is killed by the kernel when its parent is gone. Without prctl nothing changes."""
+    """From now on the kernel kills each worker when its parent is gone. Without prctl nothing changes."""
     if hasattr(WorkerProcess.run, "__wrapped__"):
         return
     prctl = getattr(ctypes.CDLL(None), "prctl", None)

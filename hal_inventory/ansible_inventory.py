@@ -18,14 +18,14 @@ _added: WeakKeyDictionary[Any, dict[str, set[str]]] = WeakKeyDictionary()
 _sources: WeakKeyDictionary[Any, list[Source]] = WeakKeyDictionary()
 """For each inventory data object: the sources of ours that it was filled from."""
 _latest: list[ref[Any]] = []
-"""The inventory data object that was filled last: the one whose names a pattern is about."""
+"""The inventory data object that was filled last: patterns mean its names."""
 
 _bases: dict[str, tuple[str, ...]] = {}
-"""For the folder of each source that was read: the folders of those that it begins with."""
+"""For the folder of each source that was read: the folders of its bases."""
 
 
 def refuse_another_site(inventory: Any, source: Source) -> None:
-    """Raise SourceFileError for a source of another site than those that an ``InventoryData`` was filled from."""
+    """Raise SourceFileError if a source is of another site than those from which an ``InventoryData`` was filled."""
     earlier = _sources.setdefault(inventory, [])
     one_site([*earlier, source])
     earlier.append(source)
@@ -39,9 +39,9 @@ def remember_bases(source: Source) -> None:
 
 
 def variable_folders(folder: str) -> tuple[str, ...]:
-    """Return the folders whose group_vars and host_vars are those of the source in this one, which is the last of them.
+    """Return the folders whose group_vars and host_vars count for the source in this folder, which is the last of them.
 
-    None where no source was read.
+    Empty if no source was read here.
     """
     own = os.path.abspath(folder)
     return (*_bases[own], own) if own in _bases else ()
@@ -50,8 +50,8 @@ def variable_folders(folder: str) -> tuple[str, ...]:
 def understand_ranges(manager: ModuleType) -> None:
     """Make ``ansible.inventory.manager`` read node ranges in every pattern: --limit, hosts, those of ad hoc commands.
 
-    Ansible has no hook for it: a pattern is split by this function before anything else looks at it, and cut at the
-    commas of hal[01-04,08]. Lines of --limit @FILE it does not split at all: here each is a pattern as others are.
+    Ansible has no hook for it. Its function splits a pattern before anything else looks at it, and cuts it at the
+    commas of hal[01-04,08]. It does not split lines of --limit @FILE at all; here each is a pattern like others.
     May be called again. From then on a pattern may raise ``RangeError`` as an AnsibleError.
     """
     ansibles = manager.split_host_pattern
@@ -76,7 +76,7 @@ def understand_ranges(manager: ModuleType) -> None:
     def subset(self: Any, subset_pattern: Any) -> None:
         ansibles_subset(self, subset_pattern)
         if self._subset:
-            # What is no line of a file was split before, and is the same after it. A regular expression is whole.
+            # What is not a line of a file was split before, and stays the same. A regular expression is not split.
             whole = [not line or line.lstrip("!&").startswith("~") for line in self._subset]
             parts = zip(self._subset, whole, strict=True)
             self._subset = [
@@ -89,8 +89,8 @@ def understand_ranges(manager: ModuleType) -> None:
 def fill(inventory: Any, packed: Packed, reached: Connection | None = None) -> None:
     """Add hosts, variables and groups to an ``ansible.inventory.data.InventoryData``.
 
-    What earlier sources of ours added and this one does not have is taken away again: hosts, memberships and groups.
-    Other plugins' hosts, groups and memberships stay. ``reached``: without it nothing is said of how nodes are reached.
+    Hosts, memberships and groups that earlier sources of ours added, and this one lacks, are taken away again. Those of
+    other plugins stay. ``reached``: how nodes are reached; without it no variable says so.
     """
     _latest[:] = [ref(inventory)]
     variables = host_vars(packed)

@@ -1,7 +1,7 @@
 """A cache by content: JSON files in ~/.cache/hal/inventory (HAL_CACHE_DIR names another place for ~/.cache/hal), each
 with a checksum. Imports nothing slow.
 
-Whatever is wrong with it - not ours, damaged, not writable - it is as if it were empty.
+If anything is wrong with it (not ours, damaged, not writable), it counts as empty.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def folder() -> Path:
 
 @cache
 def code_version() -> bytes:
-    """Return a hash over this package's code: another version computes its own results."""
+    """Return a hash over this package's code, so that each version computes its own results."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
@@ -41,7 +41,7 @@ def code_version() -> bytes:
 
 
 def cached(parts: Iterable[bytes], compute: Callable[[], Any]) -> Any:
-    """Return the result kept for these parts, or compute and keep it. It comes back as JSON has it, always."""
+    """Return the result kept for these parts, or compute and keep it. It always comes back as JSON has it."""
     digest = hashlib.sha256(code_version())
     for part in parts:
         digest.update(b"%d " % len(part))

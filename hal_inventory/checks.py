@@ -24,7 +24,7 @@ def those(names: Sequence[str], single: str, many: str) -> str:
 
 @dataclass
 class Checks:
-    """Collects findings. What was left out for a fault of its own causes no others."""
+    """Collects findings. What was left out for its own fault does not cause others."""
 
     document: Document
     left_out: LeftOut = field(default_factory=LeftOut)
@@ -46,7 +46,7 @@ class Checks:
             self.fault(path, f'{what} "{name}"{did_you_mean(name, known, kind=kind)}')
 
     def range(self, path: Path_, text: str) -> list[str]:
-        """Return what a range stands for; a fault and nothing when it is none."""
+        """Return what a range stands for; a fault and nothing if it is not a range."""
         try:
             return expand_list(text)
         except RangeError as error:
@@ -54,7 +54,7 @@ class Checks:
             return []
 
     def select(self, path: Path_, expression: str, names: Names) -> frozenset[str] | None:
-        """Return the nodes an expression selects; a fault and None when it is none."""
+        """Return the nodes that an expression selects; a fault and None if it is not an expression."""
         try:
             return evaluate(expression, names)
         except ExpressionError as error:
@@ -63,9 +63,9 @@ class Checks:
             return None
 
     def column(self, path: Path_, owners: Sequence[str], values: Sequence[Value], why: Callable[[Value], str]) -> bool:
-        """Tell whether ``why`` has nothing ("") against any value of a column, which has one for each owner.
+        """Tell whether ``why`` accepts ("") each value of a column, which has one for each owner.
 
-        A fault for each reason that it gives: with the first value and its owner, and whose others it is, too.
+        A fault for each reason that it gives: with the first value, its owner, and the owners of the others.
         """
         met: dict[str, list[int]] = {}
         for at, value in enumerate(values):
@@ -81,7 +81,7 @@ class Checks:
     def identities(
         self, kind: str, path: Path_, owners: Sequence[str], values: Sequence[str], why: Callable[[str], str]
     ) -> bool:
-        """Tell whether ``why`` has nothing against a column of identities; also faults of what was used before."""
+        """Tell whether ``why`` accepts a column of identities. Identities that were used before are faults, too."""
         for owner, value in zip(owners, values, strict=True):
             if not why(value):
                 self.once(kind, value, path, owner)
@@ -94,7 +94,7 @@ class Checks:
             self._again.setdefault((kind, path), []).append((value, owner))
 
     def distinct(self, path: Path_, names: Sequence[str]) -> bool:
-        """Tell whether an entry has each of its names only one time; a fault with those that it has more often."""
+        """Tell whether an entry has each of its names once; a fault names those that it has more often."""
         again = [name for name, number in Counter(names).items() if number > 1]
         if again:
             self.fault(path, f"has {fold_in_order(again)} twice")

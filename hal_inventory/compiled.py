@@ -1,8 +1,8 @@
 """Results, computed once: the inventory and the slices of a source, kept in a cache by content.
 
-The key is a hash over the content of cluster.yml and users.yml, the view the source asks for, and this package's own
-code. So a
-result that is found is the result that would be computed, and nothing ever has to be invalidated. Imports nothing slow.
+The key is a hash over the content of cluster.yml and users.yml, the view that the source asks for, and this package's
+own code. So a result in the cache is the one that would be computed, and nothing ever has to be invalidated. Imports
+nothing slow.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Compiled:
         try:
             view = json.dumps([what, dict(arguments), self.source.view()], sort_keys=True)
         except TypeError:
-            return compute()  # such an argument is refused there
+            return compute()  # which refuses such an argument
         return cache.cached((view.encode(), self._content, self._users or b""), compute)
 
 

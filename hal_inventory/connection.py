@@ -24,7 +24,7 @@ MOVED = {
     "hal_ssh_common_args": "ssh: {user: NAME, key: FILE}",
     "ansible_ssh_common_args": "ssh: {user: NAME, key: FILE}, and more options as ansible_ssh_extra_args",
 }
-"""Variables that the source decides, and how it says them. Said elsewhere, half of what uses them would not see it."""
+"""Variables that the source decides, and how it says them. Set elsewhere, half of their users would not see them."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Connection:
         return self.state / "known_hosts"
 
     def everywhere(self) -> dict[str, str]:
-        """Return the variables of the group all. Those of Ansible's own names may be set otherwise in group_vars."""
+        """Return the variables of the group all. Those with names of Ansible may be overridden in group_vars."""
         return {
             "hal_state_dir": str(self.state),
             "hal_ssh_user": self.user,
             "hal_ssh_key_file": str(self.key),
             "ansible_user": self.user,
-            # Whatever the environment says: ansible-runner, and so AWX, switches the check off, ahead of options below.
+            # Against the environment: ansible-runner, and so AWX, switches the check off, ahead of the options below.
             "ansible_host_key_checking": "true",
             "ansible_ssh_private_key_file": str(self.key),
         }
@@ -65,9 +65,9 @@ class Connection:
 
 
 def connection(source: Source, site: str, beside: Path | None = None) -> Connection:
-    """Return how the nodes of a site are reached as a source says it; ``site`` is the name of the site.
+    """Return how the nodes of a site are reached, as a source says it; ``site`` is the name of the site.
 
-    ``beside``: the folder of the ansible.cfg that counts, where the caller knows it.
+    ``beside``: the folder of the ansible.cfg that counts, if the caller knows it.
     """
     state = _absolute(source.state or (beside or root()) / ".state" / site)
     return Connection(
@@ -100,7 +100,7 @@ def ssh_config(nodes: Mapping[str, tuple[str, str]], reached: Connection) -> str
 def ssh_config_of(path: str | os.PathLike[str], expression: str) -> str:
     """Return the configuration for the nodes of a source that an expression selects.
 
-    HalInventoryError when none, and when the key is not there: the state folder is another one, then, or not yet made.
+    HalInventoryError if it selects none, or the key is missing: then the state folder is another one, or not made yet.
     """
     from hal_inventory.compiled import Compiled
     from hal_inventory.packed import host_vars
@@ -113,7 +113,7 @@ def ssh_config_of(path: str | os.PathLike[str], expression: str) -> str:
         raise HalInventoryError(f'"{expression}" selects no node of {packed["site"]}')
     nodes = {name: (hosts[name]["ansible_host"], hosts[name]["hal_node"]["fqdn"]) for name in names}
     reached = connection(compiled.source, packed["site"])
-    # The public half is enough where an agent has the key.
+    # The public half is enough if an agent has the key.
     if not any(os.path.exists(f"{reached.key}{end}") for end in ("", ".pub")):
         raise HalInventoryError(
             f"{reached.key}: no such key; playbooks/authorities.yml makes that of a new site; if another one counts,"
@@ -127,4 +127,4 @@ def _absolute(path: Path) -> Path:
 
 
 def _escaped(path: Path) -> str:
-    return str(path).replace("%", "%%")  # there it would begin a token of ssh's
+    return str(path).replace("%", "%%")  # ssh would take a single % for a token

@@ -1,6 +1,6 @@
-"""How nodes are reached that this project never touched: as their administrator does today, the host key checked.
+"""How nodes are reached that this project has never touched: as their administrator does today, with host keys checked.
 
-What the administrator's ssh believes today is believed, and nothing else. Nothing here is of the site's authorities.
+Only the host keys that the administrator's ssh believes today are believed. The site's authorities do not matter here.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ USUAL = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
 
 
 def known_hosts(given: str) -> list[Path]:
-    """Return the files of host keys that are believed: the one that is named, or those that ssh takes by itself."""
+    """Return the files of host keys that are believed: the given one, or those that ssh takes by itself."""
     names = (given,) if given else USUAL
     return [Path(os.path.abspath(os.path.expanduser(name))) for name in names]
 
 
 def known_as(names: Sequence[str], files: Iterable[Path]) -> str:
-    """Return the first of a node's names that a file has a host key of, also hashed ones; the first name if none has.
+    """Return the first of a node's names for which a file has a host key, also a hashed one; else the first name.
 
-    Then ssh refuses that one, and says so.
+    Then ssh refuses that name, and says so.
     """
     present = [file for file in files if file.is_file()]
     for name in names:
@@ -42,6 +42,6 @@ def options(names: Sequence[str], given: str = "") -> str:
     files = known_hosts(given)
     words = ["-o StrictHostKeyChecking=yes", f"-o HostKeyAlias={shlex.quote(known_as(names, files))}"]
     if given:
-        believed = str(files[0]).replace("%", "%%")  # there it would begin a token of ssh's
+        believed = str(files[0]).replace("%", "%%")  # ssh would take a single % for a token
         words = ["-o " + shlex.quote(f'UserKnownHostsFile="{believed}"'), "-o GlobalKnownHostsFile=none", *words]
     return " ".join(words)

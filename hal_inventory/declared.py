@@ -1,6 +1,6 @@
 """What a cluster.yml may contain: the types of its fields as written. ``hal-inventory schema`` prints them.
 
-Only what can be said of one field alone is here; what concerns several is in ``expand`` and ``validate``.
+Here are only rules for one field alone. Rules for several fields are in ``expand`` and ``validate``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def checked(test: Callable[[str], Any], wanted: str) -> BeforeValidator:
 
     def check(value: Any) -> Any:
         if not isinstance(value, str):
-            return value  # the type is reported by the field's own check
+            return value  # the field's own check reports the type
         try:
             good = test(value)
         except ValueError:
@@ -58,14 +58,14 @@ def _several(value: Any) -> Any:
 
 
 def _plainly_written(path: Any) -> Any:
-    """Accept a path in its plain form: two that are equal have to look equal."""
+    """Accept a path in its plain form: equal paths must look equal."""
     if isinstance(path, str) and plain(path) != path:
         raise ValueError(f'"{path}" is not written plainly; write {plain(path)}')
     return path
 
 
 def _beside_the_system(path: Any) -> Any:
-    """Accept a folder that nothing of the system is in."""
+    """Accept a folder that has nothing of the system in it."""
     if isinstance(path, str) and path.startswith("/") and is_of_the_system(path):
         raise ValueError(f'"{path}" is a folder of the system, which would be hidden; write one such as /home')
     return path
@@ -185,7 +185,7 @@ InterfaceName = Annotated[
 
 
 class Network(Declared):
-    """A network that nodes have addresses in."""
+    """A network in which nodes have addresses."""
 
     kind: Literal["ethernet", "infiniband", "bmc"]
     cidr: Cidr
@@ -218,7 +218,7 @@ class NumaNode(Declared):
 
 
 class Gpu(Declared):
-    """One GPU; ``type`` is its Slurm GRES type, ``socket`` the one it is attached to."""
+    """One GPU; ``type`` is its Slurm GRES type, ``socket`` the one to which it is attached."""
 
     index: Count
     type: Label
@@ -229,7 +229,7 @@ class Gpu(Declared):
 
 
 class Hca(Declared):
-    """A host channel adapter; ``rate_gbps`` in Gb/s. ``devices`` say which ports are its own where several differ."""
+    """A host channel adapter; ``rate_gbps`` in Gb/s. ``devices`` say which ports are its own if adapters differ."""
 
     model: Text
     ports: Positive
@@ -297,7 +297,7 @@ class External(Declared):
 
 
 class Partition(Declared):
-    """A Slurm partition. Without ``gpus`` its jobs get none; with them, a GPU brings its share of the node."""
+    """A Slurm partition. Without ``gpus`` its jobs get no GPU; with it, a GPU brings its share of the node."""
 
     nodes: Expression
     max_time: Duration
@@ -349,8 +349,8 @@ class FileSystem(Declared):
 class RaidSet(Declared):
     """Drives of one node that are used as one; ``disks`` are names of the node's ``disks``.
 
-    With a hardware controller they are the one disk that it shows. Without ``file_system`` and ``mount`` the
-    set is watched and nothing is made of it: the operating system is on it, say.
+    With a hardware controller they are the one disk that it shows. Without ``file_system`` and ``mount`` the set is
+    only watched, for example because the operating system is on it.
     """
 
     name: Label
@@ -367,7 +367,7 @@ class RaidSet(Declared):
 
 
 class ClusterFile(Declared):
-    """A site: what exists. How things are configured is policy and belongs into group_vars."""
+    """A site: what exists. How things are configured is policy, and belongs in group_vars."""
 
     format: Literal[1]
     name: Label

@@ -21,7 +21,7 @@ Name = Annotated[
 
 
 class UserEntry(Declared):
-    """One account. A later issue adds fields."""
+    """One account."""
 
     uid: Annotated[int, Field(ge=LOWEST_UID, le=HIGHEST_UID)]
     slot: Annotated[int, Field(ge=0, le=HIGHEST_SLOT)] | None = None

@@ -1,4 +1,4 @@
-"""The order of what needs each other: services and groups by their expressions, switches by what is below them."""
+"""The order of things that need each other: services and groups by their expressions, switches by what is below."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 
 
 def ordered(needs: Mapping[str, set[str]]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return names, each after those that it needs; and, for each that needs itself, those of its circle."""
+    """Return the names, each after those that it needs; and for each name that needs itself the names of its circle."""
     try:
         return list(TopologicalSorter(needs).static_order()), {}
     except CycleError:

@@ -1,7 +1,7 @@
-"""One node whose main board, BMC or disk was replaced: its new identities, put where its old ones stand.
+"""One node whose main board, BMC or disk was replaced: its new identities take the place of the old ones.
 
-Unlike a capture's proposal this overwrites what somebody declared. So it is for one node, and changes only values that
-are that node's alone: comments, order and everything else stay byte for byte.
+Unlike a capture's proposal this overwrites what somebody declared. So it is for one node, and changes only values of
+that node alone. Comments, order and everything else stay byte for byte.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Row:
-    """One identity, declared and found. ``line`` in the file, 0 where it is not declared. ``state``: one of four."""
+    """One identity, declared and found. ``line`` in the file, 0 if it is not declared. ``state``: one of four."""
 
     field: str
     line: int
@@ -50,7 +50,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Adoption:
-    """What was compared; the new content of the file, None with ``findings`` that say why there is none; the diff."""
+    """What was compared, the new content of the file, and the diff. Without a content ``findings`` say why."""
 
     rows: tuple[Row, ...]
     content: bytes | None
@@ -66,7 +66,7 @@ class _Spot(NamedTuple):
 
 
 def told_by(site: Site, node: str, machine: Machine, source: str) -> list[Told]:
-    """Return what a BMC says of a node: its serial number, and the MAC of its own port where a network has BMCs."""
+    """Return what a BMC says of a node: its serial number, and the MAC of its own port in networks of BMCs."""
     told = [Told(("serial",), machine.serial, source)] if machine.serial else []
     for name in site.nodes[node].macs:
         if site.networks[name].kind == "bmc" and machine.bmc_macs:
@@ -77,7 +77,7 @@ def told_by(site: Site, node: str, machine: Machine, source: str) -> list[Told]:
 def adopt(content: bytes, file: str, node: str, told: Sequence[Told]) -> Adoption:
     """Return a model with these identities of a node of it; ``file`` is its name for messages.
 
-    A new content is one that was read and checked; the same bytes where the model has all of it already.
+    A new content was read and checked. It is the same bytes if the model has all of it already.
     """
     site, document = load_bytes(content, file), parse(content, file)
     text = content.decode("utf-8-sig")
@@ -109,7 +109,7 @@ def adopt(content: bytes, file: str, node: str, told: Sequence[Told]) -> Adoptio
 
 
 def _compare(site: Site, node: str, identity: Told, spot: _Spot | None) -> tuple[Row, str]:
-    """Return a row of the table, and why this cannot be written; "" when it can, or need not."""
+    """Return a row of the table, and why this cannot be written; "" if it can, or need not be."""
     field = ".".join(identity.field)
     if spot is None:
         row = Row(field, 0, "", identity.value, identity.source, NOT_DECLARED)
@@ -159,7 +159,7 @@ def _entry(document: Document, node: str) -> tuple[str, int]:
 
 
 def _spot(document: Document, path: Path_, at: int) -> _Spot | None:
-    """Return where the value of one node stands, None where the field is not there."""
+    """Return where the value of one node stands, None if the field is not there."""
     here: Tree | None = document.root
     for step in path:
         here = here.items.get(str(step)) if isinstance(here, MappingTree) else None

@@ -25,7 +25,7 @@ class Value:
 
 
 def scalar(value: str | int) -> str:
-    """Return a value as YAML: as it is where nothing else could be meant, else in quotes."""
+    """Return a value as YAML: plain if it is unambiguous, else in quotes."""
     if isinstance(value, int):
         return str(value)
     plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS and not value.startswith("0x")
@@ -64,7 +64,7 @@ class Editor:
                 self._changes.append((start, tag.end(), ""))
 
     def replace_column(self, path: Path_, column: Sequence[Value]) -> None:
-        """Put one value for each node in the place of what is there; of a list with one item a node, what differs."""
+        """Replace what is there by one value for each node. In a list with one item a node only what differs changes."""
         node = self._find(path)
         assert node is not None, path
         if isinstance(node, yaml.SequenceNode) and len(node.value) == len(column):
@@ -133,7 +133,7 @@ class Editor:
         self._changes.append((at, at, f"\n{' ' * indent}{key}{self._column(column, indent)}"))
 
     def _end_of(self, node: yaml.Node) -> int:
-        """Return where the line ends on which the last value of a collection is: a comment behind it stays with it."""
+        """Return the end of the line with the last value of a collection: a comment behind that value stays with it."""
         end = self.text.find("\n", _last(node).end_mark.index)
         return len(self.text) if end < 0 else end
 
@@ -156,7 +156,7 @@ class Editor:
 
 
 def _last(node: yaml.Node) -> yaml.Node:
-    """Return the last value of a block of lines, however deep: only that one knows where the block ends."""
+    """Return the last value of a block of lines, however deep: only this shows where the block ends."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         node = node.value[-1][1] if isinstance(node, yaml.MappingNode) else node.value[-1]
     return node

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hal_inventory.capture.document import BmcCapture, Capture, IpmiCapture, NodeCapture
 from hal_inventory.capture.tools import dmidecode, ibstat, ip, ipmitool, lsblk, lscpu, nvidia_smi, redfish
 
-# Modules are that big at least: what firmware keeps of the memory is less.
+# Modules are at least that big, and firmware keeps less than that for itself.
 _MODULE_MB = 8192
 _TOTAL = re.compile(r"MemTotal:\s+(\d+) kB")
 

@@ -61,7 +61,7 @@ class _Entry:
                 )
 
     def _macs(self, capture: Seen) -> Iterator[tuple[str, str]]:
-        """Give the MAC of each network that the node has an address in."""
+        """Give the MAC of each network in which the node has an address."""
         for network in self.declared.addresses:
             kind = self.work.site.networks[network].kind
             if kind == "bmc" and capture.machine.bmc_macs:
@@ -130,7 +130,7 @@ class _Entry:
         return value
 
     def _new_column(self, path: Path_, captured: Sequence[tuple[Seen, str | None]]) -> list[Value] | None:
-        """Return a column of a field that is not there; nodes that nobody asked yet get placeholders."""
+        """Return a column for a field that is not there. Nodes that were not captured yet get placeholders."""
         answers = self._answers(path, captured)
         for capture, text in answers.values():
             self.work.note(path, capture, text)
@@ -149,7 +149,7 @@ class _Entry:
         ]
 
     def _answers(self, path: Path_, captured: Sequence[tuple[Seen, str | None]]) -> dict[str, tuple[Seen, str]]:
-        """Return the one answer for each node; captures that contradict each other are a fault and no answer."""
+        """Return one answer for each node. Captures that contradict each other are a fault, and not an answer."""
         answers: dict[str, tuple[Seen, str]] = {}
         refused: set[str] = set()
         for capture, text in captured:
@@ -177,13 +177,13 @@ class _Entry:
 
 
 def bmc_mac(machine: Machine, cidr: IPNetwork) -> str:
-    """Return the MAC of a BMC's port in a network; its first where none has an address there."""
+    """Return the MAC of a BMC's port in a network; of its first port if none has an address there."""
     ports = machine.bmc_macs
     return next((mac for mac, addresses in ports if any(inside(text, cidr) for text in addresses)), ports[0][0])
 
 
 def _parts(machine: Machine, gpus: int) -> Mapping[str, Mapping[str, str]]:
-    """Return the identities of a machine's parts, by the fields of the model; of GPUs, as many as its profile has."""
+    """Return the identities of a machine's parts, by the fields of the model; as many GPUs as its profile has."""
     answered = machine.gpus.answered if machine.gpus else ()
     return {
         "port_guids": {port.name: port.guid for port in machine.ports if is_guid(port.guid)},

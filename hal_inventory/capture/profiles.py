@@ -10,7 +10,7 @@ from hal_inventory.capture.work import Seen, Work
 from hal_inventory.declared import Profile
 from hal_inventory.reader import Path_, Scalar
 
-# What a kernel shows may be this much less than what is plugged in.
+# A kernel may show this much less memory than is plugged in.
 _MEMORY_SHOWN = 0.95
 Fact = str | int | None
 
@@ -67,7 +67,7 @@ class _Kind:
     def _single(
         self, path: Path_, captured: Sequence[tuple[Seen, Fact]], agrees: Callable[[str, str | int], bool]
     ) -> None:
-        """Put the value that all machines have where a placeholder is, or compare each with what is there."""
+        """Replace a placeholder by the value that all machines have, or compare each machine with what is there."""
         answers = [(capture, value) for capture, value in captured if value]
         tree = self.work.tree(path)
         if not answers or not isinstance(tree, Scalar):
@@ -129,13 +129,13 @@ def _same(declared: str, seen: str | int) -> bool:
 
 
 def _named(declared: str, seen: str | int) -> bool:
-    """Tell whether one name has all words of the other: what calls itself 8335-GTH is an "IBM AC922 8335-GTH"."""
+    """Tell whether one name has all words of the other: a machine "8335-GTH" is an "IBM AC922 8335-GTH"."""
     words, other = (set(text.lower().split()) for text in (declared, str(seen)))
     return words <= other or other <= words
 
 
 def _nearly(declared: str, seen: str | int) -> bool:
-    """Tell whether memory is what is declared, less what firmware keeps."""
+    """Tell whether memory is as declared, less what firmware keeps for itself."""
     return int(declared) * _MEMORY_SHOWN <= int(seen) <= int(declared)
 
 

@@ -1,4 +1,4 @@
-"""A proposal for a cluster.yml from captures: placeholders that they answer, parts it has not named, contradictions."""
+"""A proposal for a cluster.yml from captures: values for placeholders, parts that it does not name, contradictions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def propose(
 
 
 def _node_of(site: Site, capture: Capture, machine: Machine) -> str | None:
-    """Return the node that a machine is: by its name, its serial number, or an address that the model gives to one."""
+    """Return the node that a machine is: by its name, its serial number, or an address that the model has."""
     if machine.host in site.nodes:
         return machine.host
     asked = "" if isinstance(capture, NodeCapture) else capture.address

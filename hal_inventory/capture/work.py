@@ -31,7 +31,7 @@ class Proposed:
 
 @dataclass
 class Proposal:
-    """The new text of a cluster.yml as a diff, what is in it, and what has to be looked at by somebody."""
+    """The new text of a cluster.yml as a diff, what is new in it, and what somebody has to look at."""
 
     diff: str = ""
     proposed: list[Proposed] = field(default_factory=list)
@@ -59,11 +59,11 @@ class Work:
     result: Proposal = field(default_factory=Proposal)
 
     def fault(self, path: Path_, message: str) -> None:
-        """Note something of a field of the model."""
+        """Note a finding about a field of the model."""
         self.result.findings.append(Finding(self.document.file, self.document.line(path), field_name(path), message))
 
     def unclear(self, capture: Seen, where: str, message: str) -> None:
-        """Note something of a capture."""
+        """Note a finding about a capture."""
         self.result.findings.append(Finding(capture.source, 0, where, message))
 
     def note(self, path: Path_, capture: Seen, value: str | int) -> None:

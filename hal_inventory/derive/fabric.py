@@ -10,8 +10,8 @@ from hal_inventory.model import FabricPort, Site
 def ports(site: Site, *, node: str = "") -> list[dict[str, Any]]:
     """Return the ports of nodes and arrays in the order of the model; only one node's own when it is named.
 
-    ``device`` and ``number`` are those of ``mlx5_0/1``. A port that has no cable in the model, of an owner with others
-    that do, is not ``used``: it is in the machine, and nobody expects a link.
+    ``device`` and ``number`` are those of ``mlx5_0/1``. A port without a cable in the model is not ``used`` if other
+    ports of its owner have one: it is in the machine, and nobody expects a link.
     """
     cabled = {port.owner for port in site.fabric_ports if port.switch is not None}
     return [_port(port, cabled) for port in site.fabric_ports if node in ("", port.owner)]

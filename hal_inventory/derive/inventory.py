@@ -50,7 +50,7 @@ def pack(site: Site) -> Packed:
 
 
 def _contact(site: Site, node: Node) -> str:
-    """Return where Ansible connects to: never a placeholder address of a real site."""
+    """Return the address to which Ansible connects: never a placeholder address of a real site."""
     if not site.virtual and f"addresses.{MANAGEMENT}" in node.placeholders:
         return f"{node.name}{PLACEHOLDER_ADDRESS}"
     return str(node.addresses[MANAGEMENT])

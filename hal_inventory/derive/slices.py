@@ -1,4 +1,4 @@
-"""The slices of ``lookup('hal', NAME, ...)``: one place where their names and arguments are written."""
+"""The slices of ``lookup('hal', NAME, ...)``: the one place with their names and arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def site(site: Site) -> dict[str, Any]:
 
 
 def placeholders(site: Site, *, node: str = "") -> list[dict[str, Any]]:
-    """Return the values of the model that nobody has filled in yet, restricted or not; only a node's own when named."""
+    """Return the values of the model that nobody has filled in, also outside a restriction; only a node's own if named."""
     return [
         {"field": placeholder.field, "line": placeholder.line, "value": placeholder.value}
         for placeholder in site.placeholders
@@ -72,11 +72,11 @@ def serials(site: Site) -> dict[str, str]:
 
 
 def boot(site: Site) -> list[dict[str, Any]]:
-    """Return what DHCP, boot configurations and kickstart files are made of, a node each, in the order of the model.
+    """Return the data of DHCP, boot configurations and kickstart files, one entry a node, in the order of the model.
 
-    ``disk`` is the world-wide name of the node's disk ``system``, None where none is declared; ``disks`` are all of
-    them, by name. ``reimage`` is what its profile says, ``allowed`` or ``refused``. ``placeholders`` are fields of the
-    node, its disks among them, that nobody has filled in; none in a virtual site, where they do no harm.
+    ``disk`` is the world-wide name of the node's disk ``system``, None if none is declared. ``disks`` are all of them,
+    by name. ``reimage`` is what its profile says, ``allowed`` or ``refused``. ``placeholders`` are fields of the node,
+    its disks among them, that nobody has filled in. A virtual site has none, because they do no harm there.
     """
     open_fields = {} if site.virtual else _open_fields(site)
     return [
@@ -98,7 +98,7 @@ def boot(site: Site) -> list[dict[str, Any]]:
 
 
 def _open_fields(site: Site) -> dict[str, set[str]]:
-    """Return the placeholders of each node, by its name; entries of many nodes are expanded once."""
+    """Return the placeholders of each node, by its name. An entry of many nodes is expanded once."""
     fields: dict[str, set[str]] = {}
     for placeholder in site.placeholders:
         kind, _, rest = placeholder.field.partition(".")
@@ -124,7 +124,7 @@ def services(site: Site) -> dict[str, list[str]]:
 
 
 def service(site: Site, *, name: str) -> list[str]:
-    """Return the nodes of one service; none when a restriction left them out."""
+    """Return the nodes of one service; none if a restriction left them out."""
     if name not in site.services:
         raise UnknownNameError(f'unknown service "{name}"{did_you_mean(name, site.services, kind="services")}')
     return list(site.services[name])
@@ -149,8 +149,8 @@ def external(site: Site) -> dict[str, dict[str, Any]]:
 def file_systems(site: Site) -> dict[str, dict[str, Any]]:
     """Return the file systems by name, with nodes and arrays expanded.
 
-    One of kind nfs has also ``export`` (the folder on the server), ``address`` (the server's, in the file system's
-    network; None for an array that has none) and ``cidr`` (of that network: who may mount it).
+    One of kind nfs also has ``export`` (the folder on the server), ``address`` (the server's, in the file system's
+    network; None for an array without one) and ``cidr`` (of that network: who may mount it).
     """
     return {name: {**_file_system(use), **_export(site, use)} for name, use in site.file_systems.items()}
 

@@ -21,7 +21,7 @@ _CORE_INDEX_SINCE = (20, 11)
 
 
 def slurm_nodes(site: Site) -> list[str]:
-    """Return the nodes that run slurmd: group slurm_node where a site declares it, else those of its partitions."""
+    """Return the nodes that run slurmd: group slurm_node if a site declares it, else those of its partitions."""
     if SLURM_NODE in site.groups:
         return list(site.groups[SLURM_NODE])
     used = {name for _, nodes in site.partitions.values() for name in nodes}
@@ -58,8 +58,8 @@ def nodes(site: Site, *, memory_reserve_mb: int = 0) -> list[dict[str, Any]]:
 def gres(site: Site, *, slurm_version: str = "22.05.8") -> list[dict[str, Any]]:
     """Return one entry for each set of GPUs of one type on one socket, for gres.conf.
 
-    ``cores`` are core numbers from Slurm 20.11 on, CPU numbers before; "" where the profile does not say which CPUs
-    a socket has: without Cores=, Slurm takes all of them for equally near (gres.conf(5)).
+    ``cores`` are core numbers from Slurm 20.11 on, CPU numbers before. "" if the profile does not say which CPUs a
+    socket has: without Cores=, Slurm takes all CPUs for equally near (gres.conf(5)).
     """
     by_core = _version(slurm_version) >= _CORE_INDEX_SINCE
     return [
@@ -79,9 +79,9 @@ def gres(site: Site, *, slurm_version: str = "22.05.8") -> list[dict[str, Any]]:
 def partitions(site: Site, *, memory_reserve_mb: int = 0) -> list[dict[str, Any]]:
     """Return the partitions in the order of the model.
 
-    ``cpus_per_gpu`` and ``memory_per_gpu_mb`` are what a GPU brings when a job says nothing: the node divided by its
-    GPUs, in whole cores, without ``memory_reserve_mb``; of several kinds of nodes the least. None where jobs get none.
-    ``refuses_gpus``: its nodes have GPUs, and its jobs are not to get any.
+    ``cpus_per_gpu`` and ``memory_per_gpu_mb`` are what a GPU brings if a job says nothing: the node divided by its
+    GPUs, in whole cores, without ``memory_reserve_mb``. With several kinds of nodes it is the least of them. None if
+    jobs get no GPU. ``refuses_gpus``: its nodes have GPUs, and its jobs must not get any.
     """
     return [
         {
@@ -103,8 +103,8 @@ def partitions(site: Site, *, memory_reserve_mb: int = 0) -> list[dict[str, Any]
 def topology(site: Site) -> list[dict[str, Any]]:
     """Return a tree of the switches that have nodes of Slurm below them, each with its ``nodes`` or its ``switches``.
 
-    A fat tree is none: its spines are one entry, named after the first, with all of them in ``stands_for``. Slurm's own
-    advice is the leaves, and one switch at the top (slurm.schedmd.com/topology.html, "Hierarchical Networks").
+    A fat tree is not a tree: its spines are one entry, named after the first, with all of them in ``stands_for``. Slurm
+    advises the leaves, and one switch at the top (slurm.schedmd.com/topology.html, "Hierarchical Networks").
     """
     with_slurmd = set(slurm_nodes(site))
     lower = {name: [node for node in switch.nodes if node in with_slurmd] for name, switch in site.switches.items()}
@@ -124,7 +124,7 @@ def topology(site: Site) -> list[dict[str, Any]]:
 
 @dataclass
 class _Same:
-    """Switches that are one for Slurm, and what is below them, of which each is the first of its own."""
+    """Switches that are one for Slurm, and the switches below them, each the first of those that are one with it."""
 
     names: list[str]
     switches: list[str]
@@ -155,7 +155,7 @@ def _share_of_a_gpu(site: Site, names: Iterable[str], memory_reserve_mb: int) ->
     cpus, memory = [], []
     for name, profile in with_gpus.items():
         threads = profile.cpus.threads_per_core
-        # Slurm gives whole cores away (CR_Core): what is no multiple of one would not fit as often as there are GPUs.
+        # Slurm gives whole cores away (CR_Core): a share that is not a multiple would not fit once for each GPU.
         cpus.append(max(profile.cpus.total // threads // len(profile.gpus), 1) * threads)
         memory.append(max(_memory_mb(site, name, memory_reserve_mb) // len(profile.gpus), 1))
     return {"cpus_per_gpu": min(cpus, default=None), "memory_per_gpu_mb": min(memory, default=None)}

@@ -26,7 +26,7 @@ class Processors:
 
 def parse(text: str) -> Processors | None:
     """Return the processors, or None when the text is not lscpu's."""
-    # A NUMA node without CPUs has an empty value, which is no heading here.
+    # A NUMA node without CPUs has an empty value, and is not a heading.
     values = parse_indented(re.sub(r":[ \t]*$", ": -", text, flags=re.MULTILINE)).values
     try:
         return Processors(

@@ -41,7 +41,7 @@ def parse(resources: Resources) -> Machine:
 
 
 def machines(systems: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return those systems that are machines, or all where none says so.
+    """Return those systems that are machines; all of them if none says so.
 
     OpenBMC for newer POWER lists its hypervisor as another system that can be reset, of SystemType OS (bmcweb,
     redfish-core/lib/hypervisor_system.hpp). Values: DMTF's ComputerSystem schema.

@@ -19,7 +19,7 @@ PARTS = {
     "disks": ("WWN", why_no_wwn),
     "gpu_uuids": ("UUID", why_no_uuid),
 }
-"""Fields with the identities of a node's parts: what one of them is called, and why a text is none."""
+"""Fields with the identities of a node's parts: what such an identity is called, and why a text is not one."""
 
 
 def expand_networks(cluster: ClusterFile, checks: Checks) -> dict[str, Network]:
@@ -30,7 +30,7 @@ def expand_networks(cluster: ClusterFile, checks: Checks) -> dict[str, Network]:
         try:
             cidr = ipaddress.ip_network(declared.cidr)
         except ValueError:
-            continue  # its shape was reported
+            continue  # its shape is reported already
         for other in made.values():
             if other.cidr.version == cidr.version and other.cidr.overlaps(cidr):
                 checks.fault((*path, "cidr"), f"{cidr} overlaps network {other.name} ({other.cidr})")
@@ -73,7 +73,7 @@ def expand_nodes(cluster: ClusterFile, networks: Mapping[str, Network], checks: 
 
 
 def _others(cluster: ClusterFile) -> dict[str, str]:
-    """Return what is no node and has a name all the same."""
+    """Return what has a name and is not a node."""
     switches = [name for key in (cluster.fabric.switches if cluster.fabric else ()) for name in names_of(key)]
     arrays = [name for key in cluster.arrays for name in names_of(key)]
     return {
@@ -84,7 +84,7 @@ def _others(cluster: ClusterFile) -> dict[str, str]:
 
 
 def names_of(key: str) -> list[str]:
-    """Return the names that an entry's key stands for; none where it is no range: that is said where it is read."""
+    """Return the names for which an entry's key stands; none if it is not a range, which its reader reports."""
     try:
         return expand_list(key)
     except RangeError:
@@ -147,7 +147,7 @@ def _expand_entry(
 
 
 def column_of(path: Path_, values: Sequence[str], names: Sequence[str], checks: Checks) -> list[str] | None:
-    """Return one value a node; a fault and None when there are more or fewer."""
+    """Return one value a node; a fault and None if there are more or fewer."""
     column: list[str] = []
     for text in values:
         expanded = checks.range(path, text)
@@ -181,7 +181,7 @@ def _by_network(
 
 
 def _address(text: str) -> IPAddress | None:
-    """Return the address that a text is, None when it is none."""
+    """Return a text as an address, None if it is not one."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -191,7 +191,7 @@ def _address(text: str) -> IPAddress | None:
 def _parsed(
     path: Path_, column: Sequence[str], names: Sequence[str], example: str, checks: Checks
 ) -> dict[str, IPAddress]:
-    """Return the addresses that a column has, by name; a fault for those that are none."""
+    """Return the addresses that a column has, by name; a fault for what is not an address."""
     checks.column(
         path, names, column, lambda text: "" if _address(text) else f"is not an address; write one such as {example}"
     )
@@ -234,7 +234,7 @@ def _inside(path: Path_, addresses: Mapping[str, IPAddress], network: Network, c
 
 
 def expand_addresses(path: Path_, values: Sequence[str], names: Sequence[str], checks: Checks) -> list[str]:
-    """Return one address for each name, of whatever network; a fault and nothing when they do not fit."""
+    """Return one address for each name, of any network; a fault and nothing if they do not fit."""
     column = column_of(path, values, names, checks) or []
     parsed = _parsed(path, column, names[: len(column)], "10.64.0.10", checks)
     for name, address in parsed.items():

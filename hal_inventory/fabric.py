@@ -18,7 +18,7 @@ from hal_inventory.reader import Path_, field_name
 from hal_inventory.suggest import did_you_mean
 
 INFINIBAND = "infiniband"
-"""The kind of network whose rate ports have when their adapter names none."""
+"""The kind of network whose rate ports have if their adapter names none."""
 
 Switches = Mapping[str, FabricSwitch]
 End = tuple[str, int]
@@ -82,7 +82,7 @@ def _nodes_below(
         checks.fault(path, f"{_counted(len(expressions), 'entry')} for {_counted(len(listed), 'switch')}; {right}")
         expressions = ()
     selected = {name: checks.select(path, text, names) for name, text in zip(listed, expressions, strict=False)}
-    # What is wrong was said: a cable of a node that is not below such a switch is no second fault.
+    # This was reported: a cable of a node that is not below such a switch is not a second fault.
     checks.left_out.names.update(name for name in listed if declared.nodes and selected.get(name) is None)
     return {name: chosen for name, chosen in selected.items() if chosen is not None}
 
@@ -98,7 +98,7 @@ def _switch_guids(path: Path_, declared: Switch, listed: Sequence[str], checks: 
 
 
 def _column(path: Path_, values: Sequence[str], wanted: int, of: str, checks: Checks) -> list[str]:
-    """Return as many values as are wanted; a fault and none when there are more or fewer."""
+    """Return as many values as are wanted; a fault and none if there are more or fewer."""
     column: list[str] = []
     for text in values:
         expanded = checks.range(path, text)
@@ -175,7 +175,7 @@ def _links(
 
 
 def _owners(cluster: ClusterFile, nodes: Mapping[str, Node]) -> Iterator[tuple[Path_, Sequence[str], Nodes | Array]]:
-    """Yield where, for whom and what is declared of everything that may have ports; not what is at fault itself."""
+    """Yield where, for whom and what is declared of everything that may have ports, without faulty entries."""
     for key, node in cluster.nodes.items():
         names = names_of(key)
         if all(name in nodes for name in names):
@@ -185,7 +185,7 @@ def _owners(cluster: ClusterFile, nodes: Mapping[str, Node]) -> Iterator[tuple[P
 
 
 def _adapter(path: Path_, cluster: ClusterFile, declared: Nodes | Array, device: str, checks: Checks) -> int | None:
-    """Return the rate of a device's own adapter, in Gb/s; a fault where adapters differ and not one of them has it."""
+    """Return the rate of a device's own adapter, in Gb/s; a fault if adapters differ and not exactly one has it."""
     profile = cluster.profiles.get(declared.profile) if isinstance(declared, Nodes) else None
     hcas = profile.hcas if profile else ()
     if len({hca.rate_gbps for hca in hcas}) > 1:
@@ -199,14 +199,14 @@ def _adapter(path: Path_, cluster: ClusterFile, declared: Nodes | Array, device:
 
 
 def _network(cluster: ClusterFile, declared: Nodes | Array) -> int | None:
-    """Return the rate of a node's own network, in Gb/s, the smallest of several; of all networks where it has none."""
+    """Return the rate of a node's own network, in Gb/s, the smallest of several; of all networks if it has none."""
     rates = {name: net.rate_gbps for name, net in cluster.networks.items() if net.kind == INFINIBAND and net.rate_gbps}
     own = [rates[name] for name in declared.addresses if name in rates] if isinstance(declared, Nodes) else []
     return min(own or rates.values(), default=None)
 
 
 def _guids(path: Path_, values: Sequence[str], names: Sequence[str], checks: Checks) -> list[str]:
-    """Return the GUIDs of one port of each owner. Those of nodes are checked where all parts of nodes are."""
+    """Return the GUIDs of one port of each owner. Those of nodes are checked with all parts of nodes."""
     if path[0] == "nodes":
         return [text for value in values for text in names_of(value)]
     column = column_of(path, values, names, checks)
@@ -226,7 +226,7 @@ class _Ends:
     def of_owners(
         self, path: Path_, values: Sequence[str] | None, names: Sequence[str], are_nodes: bool
     ) -> list[End | None]:
-        """Return the end at a switch of each owner's cable; None where there is none, or it is at fault."""
+        """Return the end at a switch of each owner's cable; None if there is none, or it is at fault."""
         column = column_of(path, values, names, self.checks) if values is not None else None
         if column is None:
             return [None] * len(names)
@@ -255,7 +255,7 @@ class _Ends:
         return match[1], int(match[2])
 
     def _why_not(self, text: str) -> str:
-        """Return why a text is not the end of a cable; nothing where that was said of the switch."""
+        """Return why a text is not the end of a cable; "" if the fault is reported at the switch."""
         match = _END.fullmatch(text)
         if match is None:
             return "is not the port of a switch; write one such as edr1/9"

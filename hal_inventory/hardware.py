@@ -1,4 +1,4 @@
-"""Cross-checks of a profile: NUMA nodes, CPUs and GPUs have to fit the sockets."""
+"""Cross-checks of a profile: NUMA nodes, CPUs and GPUs must fit the sockets."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hal_inventory.ranges import expand
 from hal_inventory.reader import Path_
 
 CORE_MB = (256, 1048576)
-"""Memory that a machine has for each core, in MB. That is 0.5 to 400 GB; what was meant in GB is less, in kB more."""
+"""Memory that a machine has for each core, in MB. Real ones have 0.5 to 400 GB. A number in GB is less, in kB more."""
 
 GPU_MB = (1000, 1048576)
-"""Memory that a GPU has, in MB. That is 1 to 300 GB; what was meant in GB is less, in kB more."""
+"""Memory that a GPU has, in MB. Real ones have 1 to 300 GB. A number in GB is less, in kB more."""
 
 
 def cpu_numbers(text: str) -> list[int]:
-    """Return the CPUs of a list such as ``0-19,40-59``; RangeError when it is none."""
+    """Return the CPUs of a list such as ``0-19,40-59``; RangeError if it is not one."""
     if not re.fullmatch(r"[\d,/ -]+", text):
         raise RangeError(f'"{text}" is not a list of CPUs; write 0-79 or 0-19,40-59')
     return [int(number) for number in expand(f"[{text}]")]
@@ -44,7 +44,7 @@ def check_profile(name: str, profile: Profile, checks: Checks) -> None:
 
 
 def _check_memory(path: Path_, memory_mb: int, of: str, bounds_mb: tuple[int, int], checks: Checks) -> None:
-    """Note a fault when there is so much memory ``of`` something that another unit must have been meant."""
+    """Note a fault if the memory ``of`` something is so large or small that another unit must have been meant."""
     least, most = bounds_mb
     if not least <= memory_mb <= most:
         checks.fault(path, f"{memory_mb} MB {of}, not {least} MB to {most // 1024} GB; the unit is MB: 16 GB are 16384")

@@ -1,4 +1,4 @@
-"""What a machine and its parts are called for life: why a text cannot be such a name, "" when it can."""
+"""Identities that a machine and its parts keep for life: why a text cannot be one; "" if it can."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 
 def is_guid(text: str) -> bool:
-    """Tell whether a text is the GUID of a port or a switch; 0 and all ones are what firmware has before it is set."""
+    """Tell whether a text is the GUID of a port or a switch. Firmware has all zeros or ones before it is set."""
     return _GUID.fullmatch(text) is not None and text not in _NOT_SET
 
 

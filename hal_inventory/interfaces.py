@@ -1,4 +1,4 @@
-"""Cross-checks of the interfaces of a profile: each is of one network, and a bond is whole."""
+"""Cross-checks of the interfaces of a profile: each belongs to one network, and a bond is complete."""
 
 from __future__ import annotations
 

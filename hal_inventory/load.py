@@ -32,7 +32,7 @@ def load_bytes(content: bytes, file: str) -> Site:
 
 
 def _bounded(document: Document) -> None:
-    """Raise ClusterFileError for ranges that are sound one by one, and together more than a machine can hold."""
+    """Raise ClusterFileError for ranges that are sound one by one, but together more than a machine can hold."""
     number = 0
     for path, text in document.texts():
         number += sizes(text.text)

@@ -10,7 +10,7 @@ from hal_inventory.settings import PROJECT
 from hal_inventory.suggest import did_you_mean
 
 VARIABLE = "managed_roles"
-"""Without it all roles of a node's groups act there. With it those that it lists; the others are audited only."""
+"""Without it all roles of a node's groups act there. With it only those that it lists; the others are only audited."""
 
 NEEDS: Mapping[str, Mapping[str, str]] = {
     "cuda": {"nvidia_driver": "programs of CUDA find no driver without it"},
@@ -30,7 +30,7 @@ def known_roles() -> tuple[str, ...]:
 
 
 def problem(value: Any) -> str:
-    """Return why a value of the variable cannot be used, in one line; "" for a list of names of roles."""
+    """Return why a value of the variable cannot be used, in one line; "" if it is a list of names of roles."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
         return f"{VARIABLE} has to be a list of names of roles, such as [time, hosts]"
     unknown = [name for name in value if name not in known_roles()]
@@ -40,7 +40,7 @@ def problem(value: Any) -> str:
 
 
 def lacking(managed: Collection[str], having: Iterable[str]) -> list[str]:
-    """Return a remark for each role that acts on a node and needs one of the node's (`having`) that does not."""
+    """Return a remark for each role that acts on a node and needs another of its roles (`having`) that does not act."""
     present = set(having)
     return [
         f"{role} is managed and {need}, which it needs, is not ({why}): whoever manages {need} has to see to that"

@@ -133,7 +133,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class FileSystemUse:
-    """A file system with its nodes and arrays expanded, and the network by which it goes."""
+    """A file system with its nodes and arrays expanded, and the network that carries it."""
 
     declared: FileSystem
     servers: tuple[str, ...]
@@ -143,7 +143,7 @@ class FileSystemUse:
 
     @property
     def mounted_on(self) -> tuple[str, ...]:
-        """The clients, but for those that export the very folder where it would be mounted: they have it."""
+        """The clients without those that export the very folder where it would be mounted: these have it."""
         exported = self.declared.export or self.declared.mount
         if self.declared.kind != "nfs" or exported != self.declared.mount:
             return self.clients

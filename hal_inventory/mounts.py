@@ -13,7 +13,7 @@ from hal_inventory.reader import Path_
 
 _RAID_SET = "raid set"
 _BY_ITS_DAEMON = "spectrum_scale"
-"""The kind that its own daemon mounts. systemd mounts all others, and the outer one of two first (systemd.mount(5))."""
+"""The kind that its own daemon mounts. systemd mounts all others, and of two the outer one first (systemd.mount(5))."""
 
 
 class _Mount(NamedTuple):
@@ -30,7 +30,7 @@ class _Mount(NamedTuple):
 def check_mounts(
     cluster: ClusterFile, file_systems: Mapping[str, FileSystemUse], nodes: Mapping[str, Node], checks: Checks
 ) -> None:
-    """Note faults: two at one place of a node, and one inside another that need not be mounted before it."""
+    """Note faults: two at one place of a node, and one inside another that may be mounted later."""
     mounts = _mounts(cluster, file_systems, nodes)
     first: dict[tuple[str, str], _Mount] = {}
     for mount in mounts:
@@ -65,7 +65,7 @@ def _mounts(cluster: ClusterFile, file_systems: Mapping[str, FileSystemUse], nod
 
 
 def _why_not(inner: _Mount, outer: _Mount) -> str:
-    """Say why a node cannot have both; "" when the outer one is said to come first, and does."""
+    """Say why a node cannot have both; "" if the outer one is declared first, and is mounted first."""
     if inner.at == outer.at:
         return "already"
     if outer.kind != _RAID_SET and inner.kind == _RAID_SET:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 ROLES = ("login", "management", "data", "transfer", "test", "compute")
-"""What a node is for. A node has one role; what runs on it is said by services and groups."""
+"""What a node is for. A node has one role; services and groups say what runs on it."""
 
 ARCHITECTURES = ("ppc64le", "x86_64")
 
@@ -18,7 +18,7 @@ RESERVED = frozenset({"all", "ungrouped", "and", "or", "not", *_LOOPBACK})
 """Words of Ansible and of the expression language, and what /etc/hosts calls the loopback addresses."""
 
 PLACEHOLDER_ADDRESS = ".address-is-a-placeholder.invalid"
-"""What stands behind a node's name where its address, or its BMC's, is still a placeholder: nobody can contact it."""
+"""Stands behind a node's name while its address, or its BMC's, is a placeholder, so that nobody can contact it."""
 
 NAME_RULE = "write small letters, digits and _, a letter first"
 
@@ -37,7 +37,7 @@ def is_group_name(name: str) -> bool:
 def is_wwn(text: str) -> bool:
     """Tell whether a text is a disk's world-wide name as lsblk and udev write it, in small letters or capitals.
 
-    Zeros alone, as cheap NVMe disks have for an EUI, are none: all such disks have them.
+    An EUI of zeros alone, as cheap NVMe disks have, is not a name: all such disks have it.
     """
     return _WWN.fullmatch(text.lower()) is not None
 

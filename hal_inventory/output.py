@@ -1,7 +1,7 @@
-"""The one printer: tables and colour on a terminal, stable plain columns in a pipe, JSON where it is asked for.
+"""The one printer: tables and colour on a terminal, stable plain columns in a pipe, JSON on request.
 
-What it prints may be of others: a record of a node has the node's own words. So all of it is made printable here, and
-nothing is cut, since programs read it.
+Others may have chosen what it prints: a node's record has the node's own words. So all of it is made printable here.
+Nothing is cut, because programs read it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def show(answer: Answer, *, as_json: bool, stream: TextIO | None = None) -> None
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Tell whether somebody is looking: a terminal that can do more than print."""
+    """Tell whether somebody is looking: the stream is a terminal that can do more than print."""
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 

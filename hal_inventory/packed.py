@@ -1,6 +1,6 @@
-"""An inventory in little space: what a cache keeps, and Ansible's view of it. Imports nothing slow.
+"""An inventory in little space, for the cache, and Ansible's view of it. Imports nothing slow.
 
-Parts of ``hal_node`` that all nodes of a profile have in common are written once; the members of a group are runs of
+Parts of ``hal_node`` that all nodes of a profile have in common are written once. The members of a group are runs of
 positions in the order of the model.
 """
 

@@ -15,7 +15,7 @@ from hal_inventory.ranges import expand, fold
 
 # A name with numbers in brackets. [05:06] is how Ansible's own inventories write [05-06].
 _RANGE = re.compile(r"([\w.-]*)(?:\[[\d,:/ -]+\][\w.-]*)+")
-# Ansible's slice of a group: compute[0], compute[-1], compute[0:3]. It has taken [0-3] once, and does not any more.
+# Ansible's slice of a group: compute[0], compute[-1], compute[0:3]. It once took [0-3], and no longer does.
 _SLICE = re.compile(r"[\w.-]*\[(?:-?\d+|\d+:\d*)\]")
 _OUTSIDE_BRACKETS = {separator: re.compile(rf"{separator}(?![^\[\]]*\])") for separator in ",:"}
 
@@ -23,9 +23,9 @@ _OUTSIDE_BRACKETS = {separator: re.compile(rf"{separator}(?![^\[\]]*\])") for se
 def split(
     pattern: str, hosts: Collection[str], groups: Collection[str], ansibles: Callable[[str], list[str]]
 ) -> list[str]:
-    """Return the single patterns of a pattern; a range of nodes becomes a regular expression that matches just these.
+    """Return the single patterns of a pattern. A range of nodes becomes a regular expression that matches only these.
 
-    ``ansibles`` splits what has no range of nodes in it. RangeError for a range with names that are no hosts.
+    ``ansibles`` splits what has no range of nodes in it. RangeError for a range with names that are not hosts.
     """
     if "[" not in pattern:
         return ansibles(pattern)

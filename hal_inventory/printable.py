@@ -1,6 +1,6 @@
 """Text that others chose, for people: nothing in it drives a terminal, begins a line, hides, or goes on for ever.
 
-What a node, a BMC, a console, Slurm or a user says is theirs to choose. Whatever prints it, prints it through these.
+A node, a BMC, a console, Slurm and a user choose what they say. All that prints it goes through these functions.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 MOST_CHARACTERS = 2000
-"""Of one text: some 25 lines of a terminal. The longest of ours, a promise with its reason, has 400."""
+"""The most of one text: some 25 lines of a terminal. The longest of ours, a promise with its reason, has 400."""
 
 MOST_LINES = 2000
-"""Of a text of several lines: a console at 115200 baud says less in a minute."""
+"""The most lines of one text: a console at 115200 baud says less in a minute."""
 
 CUT = "..."
 
-# isprintable() knows controls, bidirectional marks, separators, surrogates, tags and what is no character yet. It takes
-# these for letters and marks, and they are as invisible (Unicode's Default_Ignorable_Code_Point, and Braille's blank).
+# isprintable() knows controls, bidirectional marks, separators, surrogates, tags and unassigned characters. It takes
+# these for letters and marks, although they are invisible, too (Unicode's Default_Ignorable_Code_Point, and Braille's
+# blank).
 _HIDDEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 
 
 def printable(text: str, most: int | None = MOST_CHARACTERS) -> str:
-    """Return a text as one line with its blanks as they are; what is not seen is an escape: ``\\x1b``, ``\\u202e``.
+    """Return a text as one line with its blanks as they are. What is invisible is an escape: ``\\x1b``, ``\\u202e``.
 
     ``most``: more characters than that are cut, and CUT says so; None for text of our own, which programs read.
-    A backslash stays as it is, so who writes the four letters ``\\x1b`` looks like an escape. That deceives nobody: no
-    command is made by this (shlex quotes those), and where a text has to be got back, json_text() is exact.
+    A backslash stays as it is, so the four letters ``\\x1b`` look like an escape. That deceives nobody: no command is
+    made by this (shlex quotes those), and json_text() is exact for those who need the text back.
     """
     shown = _seen(text if most is None else text[: most + 1], _escape)
     return shown if most is None or len(shown) <= most else f"{shown[: most - len(CUT)]}{CUT}"
@@ -58,13 +59,13 @@ def lines(text: str, most: int | None = MOST_CHARACTERS) -> str:
 
 
 def json_text(data: Any) -> str:
-    """Return data as JSON for a terminal or a program: the same data, and what is not seen is ``\\u001b``."""
+    """Return data as JSON for a terminal or a program: the same data, with what is invisible as ``\\u001b``."""
     text = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False)
     return "\n".join(_seen(line, _json_escape) for line in text.split("\n"))
 
 
 def complain(error: object) -> None:
-    """Print an error, its lines as lines, where errors go."""
+    """Print an error on standard error, its lines as lines."""
     print(lines(str(error)), file=sys.stderr)
 
 

@@ -1,6 +1,6 @@
 """Ranges: ``hal[01-16]``, ``10.64.0.[101-116]``, ``r[1-2]n[1-4]``; in and out through ClusterShell.
 
-Expansion keeps the order in which a range is written, because values pair with nodes by position.
+Expansion keeps the order in which a range is written: values pair with nodes by position.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from itertools import product
 from hal_inventory.errors import RangeError
 
 MAX_NAMES = 65_536
-"""The most names one range, or a list of them, may stand for: well above any cluster, well below what hurts."""
+"""The most names that one range, or a list of them, may mean: well above any cluster, well below what hurts."""
 MAX_VALUES = 16 * MAX_NAMES
-"""The most that all ranges of one file may stand for together: some ten fields for each of MAX_NAMES nodes."""
+"""The most names that all ranges of one file may mean together: some ten fields for each of MAX_NAMES nodes."""
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _PART = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?:/([0-9]{1,9}))?)?")
@@ -71,7 +71,7 @@ def size(text: str) -> int:
 
 
 def sizes(text: str) -> int:
-    """Return how many values all ranges in a text stand for; what is at fault, or no range, counts nothing."""
+    """Return how many values all ranges in a text stand for. What is at fault, or is not a range, does not count."""
     number = 0
     for word in _WORD.findall(text) if "[" in text else ():
         with suppress(RangeError):
@@ -117,8 +117,8 @@ def _split(name: str) -> tuple[str, str] | None:
 def fold_in_order(names: Sequence[str]) -> str:
     """Return range text whose expansion is ``names`` in exactly this order: only the last number is folded.
 
-    For pairs of lists that programs match by position, such as Slurm's NodeName and NodeAddr; and for messages, as it
-    takes any text as it is: @all and a&b are no groups and no operators here.
+    For pairs of lists that programs match by position, such as Slurm's NodeName and NodeAddr. Also for messages,
+    because it takes any text as it is: here @all and a&b are neither groups nor operators.
     """
     folded: list[str] = []
     at = 0

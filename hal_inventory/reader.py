@@ -1,8 +1,8 @@
 """The one reader of YAML: a tree in which every value knows its line.
 
-It walks the parser's events instead of composing recursively, so that neither deep nesting nor aliases can hurt, and it
-resolves plain scalars itself: only decimal numbers, true, false and null are anything but text (YAML 1.1 would read
-24:00:00 as 86400 and a MAC of digits as a base-60 number).
+It walks the parser's events instead of composing recursively, so that neither deep nesting nor aliases can hurt. It
+resolves plain scalars itself: decimal numbers, true, false and null, and all else is text. YAML 1.1 would read 24:00:00
+as 86400, and a MAC of digits as a base-60 number.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Document:
     findings: list[Finding]
 
     def line(self, path: Path_) -> int:
-        """Return the line of a field; of the nearest enclosing one when it is not in the file."""
+        """Return the line of a field; of the nearest enclosing one if it is not in the file."""
         here: Tree = self.root
         line = here.line
         for step in path:
@@ -93,7 +93,7 @@ class Document:
         return {key: _plain(value) for key, value in self.root.items.items()}
 
     def texts(self) -> Iterator[tuple[Path_, Scalar]]:
-        """Give every value, and every name of a field that has others in it, in the order of the file."""
+        """Give every value, and the name of every field that has fields, in the order of the file."""
         stack: list[tuple[Path_, Tree]] = [((), self.root)]
         while stack:
             path, here = stack.pop()
@@ -132,7 +132,7 @@ def field_name(path: Path_) -> str:
 
 
 def display_name(path: str | os.PathLike[str]) -> str:
-    """Return a file's name for messages: relative to the working directory when it is below it."""
+    """Return a file's name for messages: relative to the working directory if it is below that."""
     name = os.fspath(path)
     try:
         relative = os.path.relpath(name)
@@ -149,7 +149,7 @@ _OTHERS = {
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return a regular file's content, at once; ClusterFileError when it is missing, another thing, or too large."""
+    """Return a regular file's content without waiting; ClusterFileError if it is missing, not regular, or too large."""
     name = display_name(path)
     try:
         _regular(os.stat(path), name)  # before it is opened, which may already do something to a device
@@ -170,19 +170,19 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def _at_once(path: str, flags: int) -> int:
-    """Open a file without waiting for whoever writes into a pipe."""
+    """Open a file without waiting until somebody writes into a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _regular(status: os.stat_result, name: str) -> None:
-    """Raise ClusterFileError for what is not a regular file: a pipe would be waited for, /dev/zero has no end."""
+    """Raise ClusterFileError for what is not a regular file: reading a pipe waits, and /dev/zero never ends."""
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
         raise _fault(name, 0, _OTHERS.get(kind, "is a device; name a regular file"))
 
 
 def parse(content: bytes, file: str, *, variables: bool = False) -> Document:
-    """Return the tree of a YAML file with what can be said of it so far; ClusterFileError when there is no tree.
+    """Return the tree of a YAML file with its findings so far; ClusterFileError if there is no tree.
 
     ``variables``: the file is Ansible's, of group_vars or host_vars. It may be empty, and its values may be templates,
     text of several lines, and marked with Ansible's tags.
@@ -361,7 +361,7 @@ class _Builder:
 
 
 class _VariablesBuilder(_Builder):
-    """Takes what Ansible takes, but anchors: a value stands where it counts, or has a name that a search finds."""
+    """Takes what Ansible takes, except anchors: a value stands where it counts, or has a name that a search finds."""
 
     def _anchor(self, anchor: str | None, line: int) -> None:
         if anchor is not None:

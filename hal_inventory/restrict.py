@@ -13,18 +13,18 @@ from hal_inventory.suggest import did_you_mean
 
 
 def names_of(site: Site) -> Names:
-    """Return what an expression over this site may name. A restricted site still knows the nodes it left out."""
+    """Return what an expression over this site may name. A restricted site still knows the nodes that it leaves out."""
     return Names(site.declared_nodes, site.members, site.nodes)
 
 
 def select(site: Site, expression: str) -> list[str]:
-    """Return the nodes that an expression selects, in the order of the model; ExpressionError when it cannot."""
+    """Return the nodes that an expression selects, in the order of the model; ExpressionError if it cannot be read."""
     chosen = evaluate(expression, names_of(site))
     return [name for name in site.nodes if name in chosen]
 
 
 def only(site: Site, expression: str) -> Site:
-    """Return the site with just the selected nodes: everything that names nodes names only these.
+    """Return the site with only the selected nodes: everything that names nodes names only these.
 
     Services and groups without a node stay, empty; partitions, RAID sets, switches and file-system clients without one
     go. Raises HalInventoryError when no node is selected.

@@ -22,7 +22,7 @@ USAGE = "usage: hal_inventory.py (--list | --host NAME)"
 
 
 def source_of(paths: Sequence[str]) -> Path:
-    """Return the source that decides; UnknownNameError without any, SourceFileError for those of two sites."""
+    """Return the source that decides; UnknownNameError if there is none, SourceFileError for sources of two sites."""
     source = last_source(paths, strict=True)
     if source is None:
         raise UnknownNameError(

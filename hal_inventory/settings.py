@@ -1,4 +1,4 @@
-"""Where sources come from when nobody names one, and the folder of ansible.cfg. Imports nothing slow."""
+"""The sources if nobody names one, and the folder of ansible.cfg. Imports nothing slow."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def configured_sources() -> list[str]:
 def _configuration() -> Path | None:
     """Return Ansible's configuration, looked for where Ansible does (find_ini_config_file in its config/manager.py).
 
-    That of ANSIBLE_CONFIG was chosen by somebody. Those that merely lie about, as in the current folder, count only
-    where Ansible would find our plugin by them: others are for something else. The last one is the project's own.
+    Somebody chose that of ANSIBLE_CONFIG. Those that merely lie about, as in the current folder, count only if Ansible
+    would find our plugin by them: others are for something else. The last one is the project's own.
     """
     named = os.environ.get("ANSIBLE_CONFIG")
     if named:
@@ -66,7 +66,7 @@ def _configuration() -> Path | None:
 
 
 def _here() -> Path | None:
-    """Return the current folder; None where Ansible passes over an ansible.cfg in it: where anybody may write."""
+    """Return the current folder; None if anybody may write there, because Ansible ignores an ansible.cfg in it then."""
     try:
         folder = Path.cwd()
         return None if folder.stat().st_mode & stat.S_IWOTH else folder
@@ -99,6 +99,6 @@ def _parsed(configuration: Path) -> ConfigParser:
     try:
         parser.read(configuration, encoding="utf-8")
     except (Error, OSError, UnicodeDecodeError):
-        # Ansible itself says what is wrong with it
+        # Ansible itself says what is wrong with it.
         return ConfigParser(interpolation=None)
     return parser

@@ -22,9 +22,9 @@ _STAND_INS: dict[str, Any] = {"format": 1, "name": "unnamed", "domain": "unnamed
 
 @dataclass
 class LeftOut:
-    """What was at fault and is therefore not in the declarations: to miss it is no second fault.
+    """What was at fault and is therefore not in the declarations. That it is missing is not a second fault.
 
-    ``names`` of nodes, profiles and so on; with ``sections``, so much that no name can be called unknown.
+    ``names`` of nodes, profiles and so on. With ``sections`` so much is missing that no name can be called unknown.
     """
 
     names: set[str] = field(default_factory=set)
@@ -44,8 +44,8 @@ def declarations(document: Document) -> tuple[ClusterFile | None, LeftOut]:
 def shaped(kind: type[Kind], stand_ins: Mapping[str, Any], document: Document) -> tuple[Kind | None, LeftOut]:
     """Return what a document declares as ``kind``, and what was left out of it; faults are added to the document.
 
-    What is at fault is left out, so that the rest can be checked in the same run; None when too little is left.
-    ``stand_ins`` are values for fields that have to be there.
+    What is at fault is left out, so that the rest can be checked in the same run; None if too little is left.
+    ``stand_ins`` are values for fields that must be there.
     """
     data: dict[str, Any] = document.plain()
     known = {(finding.line, finding.field) for finding in document.findings}

@@ -1,4 +1,4 @@
-"""Inventory sources: the small files that say which cluster.yml, and which view of it. Imports nothing slow.
+"""Inventory sources: small files that name a cluster.yml, and which view of it to take. Imports nothing slow.
 
 plugin: hal
 base: ../hal/hal.yml                    # another source; what this one does not say, that one does
@@ -45,28 +45,28 @@ class Source:
     state: Path | None = None
     ssh: Mapping[str, str | Path] = field(default_factory=dict)
     said: Mapping[str, Path] = field(default_factory=dict)
-    """Which file says a field: this one, or one that it begins with."""
+    """Which file says a field: this one, or one of its bases."""
     bases: tuple[Path, ...] = ()
-    """The sources that this one begins with, first to last: their group_vars count in this order, this one's last."""
+    """The bases of this source, first to last: their group_vars count in this order, its own last."""
 
     @property
     def users_file(self) -> Path | None:
-        """Return the users.yml that the source names, else the one beside its cluster.yml; None when there is none."""
+        """Return the users.yml that the source names, else the one beside its cluster.yml; None if there is none."""
         beside = self.cluster.parent / USERS_NAME
         return self.users or (beside if os.path.lexists(beside) else None)
 
     def view(self) -> dict[str, Any]:
-        """Return what the source makes of its cluster.yml, as plain data: with that file's content it decides all."""
+        """Return what the source makes of its cluster.yml, as plain data. With that file's content it decides all."""
         return {"virtual": self.virtual, "only": self.only, "networks": dict(sorted(self.networks.items()))}
 
 
 def read_source(path: str | os.PathLike[str]) -> Source:
-    """Return a source; SourceFileError with every finding when it, or one that it begins with, cannot be used."""
+    """Return a source; SourceFileError with every finding if it, or one of its bases, cannot be used."""
     return _read(Path(path), ())
 
 
 def _read(path: Path, above: tuple[Path, ...]) -> Source:
-    """Return a source that those above begin with."""
+    """Return a source that is a base of those ``above``."""
     try:
         document = parse(read_bytes(path), display_name(path))
     except ClusterFileError as error:
@@ -86,7 +86,7 @@ def _read(path: Path, above: tuple[Path, ...]) -> Source:
 
 
 def _checked(path: Path, document: Document) -> tuple[dict[str, Any], Path | None]:
-    """Return the fields that a source says, and the source that it begins with. Faults are added to the document."""
+    """Return the fields that a source says, and its base. Faults are added to the document."""
     data: dict[str, Any] = document.plain()
     if data.get("plugin") not in PLUGINS:
         what = "this is a site model; name a source for it, a hal.yml" if "format" in data else "must be hal"
@@ -143,7 +143,7 @@ def _ssh(path: Path, document: Document, data: Any) -> dict[str, str | Path]:
 
 
 def _for_ssh(path: Path, document: Document, where: tuple[str, ...], value: str) -> Path:
-    """Return a path that ssh is told, joined with the folder of the source; ~ is somebody's home, as for ssh."""
+    """Return a path for ssh, joined with the folder of the source; ~ is somebody's home, as for ssh."""
     expanded = os.path.expanduser(value)
     if '"' in value:
         document.add(where, "has a quotation mark, which ssh takes for the end of a path")
@@ -164,9 +164,9 @@ def _text(document: Document, data: Mapping[str, Any], name: str, what: str) -> 
 
 
 def last_source(paths: Iterable[str], *, strict: bool = False) -> Path | None:
-    """Return the last source of the model among Ansible's inventory sources, where it is a folder the hal.yml in it.
+    """Return the last source of the model among Ansible's inventory sources; of a folder the hal.yml in it.
 
-    ``strict`` takes any YAML file, and any that does not exist, for one: reading it then says what is wrong with it.
+    ``strict`` takes any YAML file, and any that does not exist, for a source: reading it then says what is wrong.
     """
     for path in reversed(_files(paths)):
         if is_source(path) or (strict and (path.suffix in _SUFFIXES or not os.path.exists(path))):
@@ -184,7 +184,7 @@ def all_sources(paths: Iterable[str]) -> list[Source]:
 
 
 def one_site(sources: Iterable[Source]) -> None:
-    """Raise SourceFileError where sources of one call are of two sites: the group_vars of both would count."""
+    """Raise SourceFileError if sources of one call are of two sites: the group_vars of both would count."""
     first: Source | None = None
     for source in sources:
         if first is not None and not _same_site(first, source):
@@ -196,7 +196,7 @@ def one_site(sources: Iterable[Source]) -> None:
 
 
 def _same_site(first: Source, other: Source) -> bool:
-    """Tell whether two sources have one model, or one of them begins with the other."""
+    """Tell whether two sources have one model, or one of them is a base of the other."""
     files = [{os.path.realpath(path) for path in (source.path, *source.bases)} for source in (first, other)]
     return os.path.realpath(first.cluster) == os.path.realpath(other.cluster) or bool(
         os.path.realpath(first.path) in files[1] or os.path.realpath(other.path) in files[0]

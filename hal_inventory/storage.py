@@ -26,10 +26,10 @@ _SERVED_BY = {
 }
 
 _MOUNTED_BY = {"nfs": "nfs_client", "spectrum_scale": "spectrum_scale"}
-"""The group whose role mounts a file system of a kind, when a site declares it."""
+"""The group whose role mounts a file system of a kind, if a site declares it."""
 
 _SERVED_IN = {"nfs": "nfs_server"}
-"""The group whose role serves it from a node, when a site declares it."""
+"""The group whose role serves it from a node, if a site declares it."""
 
 
 def expand_file_systems(
@@ -40,7 +40,7 @@ def expand_file_systems(
     names: Names,
     checks: Checks,
 ) -> dict[str, FileSystemUse]:
-    """Return the file systems by name; faults: what does not exist, is served by nobody, or by no role."""
+    """Return the file systems by name; faults: what does not exist, and what nobody or no role serves."""
     made: dict[str, FileSystemUse] = {}
     for name, declared in cluster.file_systems.items():
         path: Path_ = ("file_systems", name)
@@ -92,10 +92,10 @@ def _check_served(path: Path_, declared: FileSystem, checks: Checks) -> None:
 
 
 def _check_reachable(path: Path_, use: FileSystemUse, cluster: ClusterFile, checks: Checks) -> None:
-    """Note a fault when a server or a client has no address in the network by which the file system goes."""
+    """Note a fault if a server or a client has no address in the network that carries the file system."""
     if not checks.complete:
         return
-    # As declared: an address with a fault of its own was reported there.
+    # As declared: an address with a fault of its own is reported elsewhere.
     entries = [key for key, entry in cluster.nodes.items() if use.network in {*entry.addresses, MANAGEMENT}]
     inside = {name for key in entries for name in expand_list(key)}
     for field, listed in (("server", use.servers), ("clients", use.clients)):
@@ -105,7 +105,7 @@ def _check_reachable(path: Path_, use: FileSystemUse, cluster: ClusterFile, chec
 
 
 def _check_roles(path: Path_, use: FileSystemUse, names: Names, checks: Checks) -> None:
-    """Note a fault when a site has the group of the role, but a node that needs it is not in it."""
+    """Note a fault if a site has the group of the role, but a node that needs the role is not in it."""
     for field, listed, groups, does in (
         ("clients", use.clients, _MOUNTED_BY, "mount"),
         ("server", use.servers, _SERVED_IN, "serve"),
@@ -120,7 +120,7 @@ def _check_roles(path: Path_, use: FileSystemUse, names: Names, checks: Checks) 
 
 
 def mounted_by_no_role(site: Site) -> list[str]:
-    """Return a sentence for each file system that no role mounts on its clients: that is the site's own to do."""
+    """Return a sentence for each file system that no role mounts on its clients: the site has to do that itself."""
     sentences = []
     for name, use in site.file_systems.items():
         group = _MOUNTED_BY.get(use.declared.kind)

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 CLOSE = 0.6
-"""The least similarity, as difflib measures it, that is worth a suggestion."""
+"""The least similarity, as difflib measures it, for a suggestion."""
 
 
 def nearest(name: str, known: Iterable[str], *, close: float = CLOSE) -> str | None:
-    """Return the known name most like ``name``, or None when nothing comes as close as that.
+    """Return the known name most like ``name``, or None if nothing comes as close as ``close``.
 
-    Of equals, the one that begins alike for longer; then the first by name.
+    Of equals, the one with the longest common begin; then the first by name.
     """
     from difflib import SequenceMatcher  # only a message needs it
 
@@ -35,7 +35,7 @@ def _common(name: str, other: str) -> int:
 
 
 def did_you_mean(name: str, known: Iterable[str], *, kind: str) -> str:
-    """Return ``; did you mean "x"?``, or ``; known KIND: a, b, c`` when nothing comes close and the list is short."""
+    """Return ``; did you mean "x"?``, or ``; known KIND: a, b, c`` if nothing comes close and the list is short."""
     names = sorted(known)
     close = nearest(name, names)
     if close is not None:

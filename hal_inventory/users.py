@@ -1,8 +1,8 @@
 """Users of a site and their permanent slots: which range of subordinate ids belongs to whom. Imports nothing slow.
 
-A slot is a number that is given once and never again: files that somebody made as root of a container belong to ids of
-his range, and whoever got the range later would own them. `singularity config fakeroot --remove` forgets a range and
-gives it to the next user, so the ranges come from here and not from that command. Numbers: Singularity 3.5.3,
+A slot is a number that is given once and never again. Files that a user made as root of a container belong to ids of
+that user's range, and whoever got the range later would own them. `singularity config fakeroot --remove` forgets a
+range and gives it to the next user, so the ranges come from here and not from that command. Numbers: Singularity 3.5.3,
 internal/pkg/fakeroot/fakeroot.go (first range, count, direction); SUB_UID_MAX of shadow-utils' login.defs.
 """
 
@@ -20,7 +20,7 @@ FIRST_START = 4_294_836_224
 RANGE = 65_536
 """Ids of a slot."""
 SYSTEM_TOP = 600_100_000
-"""SUB_UID_MAX: useradd gives ranges up to here by itself, and what is below belongs to accounts and the system."""
+"""SUB_UID_MAX: useradd gives ranges up to here by itself, and lower ids belong to accounts and the system."""
 HIGHEST_SLOT = (FIRST_START - SYSTEM_TOP - 1) // RANGE
 LOWEST_UID = 1000
 """Smaller numbers are accounts of the system."""
@@ -66,7 +66,7 @@ def start_of(slot: int) -> int:
 
 
 def check(users: tuple[User, ...], document: Document) -> tuple[User, ...]:
-    """Return the users; what is wrong with them together is added to the document, one finding a fault."""
+    """Return the users. What is wrong between them is added to the document, one finding a fault."""
     for path, *_ in document.placeholders():
         document.add(path, "is a placeholder; an account's numbers cannot be: write the real one")
     uids: dict[int, str] = {}
@@ -95,7 +95,7 @@ def check(users: tuple[User, ...], document: Document) -> tuple[User, ...]:
 
 
 def _check_ranges(slots: dict[int, str], uids: dict[int, str], document: Document) -> None:
-    """Note a fault where the number of an account lies in somebody's range: he could become that account."""
+    """Note a fault if the number of an account lies in somebody's range: that user could become the account."""
     for uid, name in uids.items():
         slot = -(-(FIRST_START - uid) // RANGE)  # whose range would have it, given or not
         if slot in slots and start_of(slot) <= uid < start_of(slot) + RANGE:
@@ -107,6 +107,6 @@ def _check_ranges(slots: dict[int, str], uids: dict[int, str], document: Documen
 
 
 def free_slot(users: Iterable[User]) -> int:
-    """Return the smallest slot that nobody has, nor ever had as far as users.yml tells."""
+    """Return the smallest slot that nobody has or, as far as users.yml tells, ever had."""
     taken = {user.slot for user in users}
     return next(slot for slot in count() if slot not in taken)

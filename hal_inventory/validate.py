@@ -1,4 +1,4 @@
-"""Cross-checks: what is declared in one place has to exist in another. Makes the expanded site on the way."""
+"""Cross-checks: what one place names must exist in another. Makes the expanded site on the way."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hal_inventory.shape import LeftOut
 from hal_inventory.storage import check_raid_sets, expand_file_systems
 
 SLURM_NODE = "slurm_node"
-"""The group of nodes that run slurmd, when a site declares it."""
+"""The group of nodes that run slurmd, if a site declares it."""
 
 
 def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> Site:
@@ -117,7 +117,7 @@ def _defined(
         section, expression = texts[name]
         selected = checks.select((section, name), expression, Names({*nodes, *unsure}, {**members, **made}))
         if selected is None or _needs(expression, unsure):
-            unsure.add(name)  # what is wrong was said: what names it is not at fault
+            unsure.add(name)  # this is reported: what names it is not at fault
         elif section == "services" and not selected and complete:
             checks.fault((section, name), f'"{expression}" selects no node; a service runs on at least one')
         made[name] = in_order(selected or (), nodes)
@@ -125,7 +125,7 @@ def _defined(
 
 
 def _needs(expression: str, names: Collection[str]) -> set[str]:
-    """Return which of these names an expression has, in a range or not; what cannot be read needs nothing."""
+    """Return which of these names an expression has, in a range or not; none if it cannot be read."""
     try:
         return {name for word in words(expression) for name in (word, *expand_list(word)) if name in names}
     except HalInventoryError:
@@ -163,7 +163,7 @@ def _partitions(
 
 
 def _check_most_cpus(path: Path_, partition: Partition, cpus: Mapping[str, int], checks: Checks) -> None:
-    """Note a fault when jobs may have more CPUs of a node than any has: nothing would be kept for other partitions."""
+    """Note a fault if jobs may have more CPUs of a node than any node has: other partitions would get none."""
     most, largest = partition.max_cpus_per_node, max(cpus.values(), default=0)
     if most is not None and cpus and most > largest:
         them = [name for name, number in cpus.items() if number == largest]
@@ -171,7 +171,7 @@ def _check_most_cpus(path: Path_, partition: Partition, cpus: Mapping[str, int],
 
 
 def whole_nodes(site: Site) -> list[str]:
-    """Return a remark for each partition whose limit of CPUs leaves some of its nodes whole, and others not."""
+    """Return a remark for each partition whose limit of CPUs means nothing on some of its nodes."""
     remarks = []
     for name, (partition, members) in site.partitions.items():
         most = partition.max_cpus_per_node

@@ -1,6 +1,6 @@
-"""Which variables somebody reads: the options of roles, and what expressions of playbooks, roles and the lab name.
+"""Which variables somebody reads: the options of roles, and names in expressions of playbooks, roles and the lab.
 
-Names are taken from the text of the project. Nothing is evaluated, so that a name counts wherever an expression has it.
+Names are taken from the text of the project. Nothing is evaluated, so a name counts wherever an expression has it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 SITE_VARIABLES = "site_variables"
-"""What a site reads in playbooks of its own: a list of names; grafana_* is all that begin so."""
+"""What a site reads in its own playbooks: a list of names; grafana_* means all with that begin."""
 
 OF_PROGRAMS = frozenset({
     "audit_accepted", "audit_checks_left_out", "audit_deep", "audit_in_step", "audit_packages_accepted",
@@ -21,7 +21,7 @@ OF_PROGRAMS = frozenset({
 """Variables that no expression names: hal_cluster.audit reads them in Python."""
 
 OF_THE_MODEL = frozenset({"hal_node"})
-"""What the site model says of a host. It is read, and nobody else may say it."""
+"""What the site model says of a host. It is read, and nobody else may set it."""
 
 _EXPRESSIONS = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 # Values that are expressions without braces, and lists of them.
@@ -29,7 +29,7 @@ _CONDITIONS = re.compile(
     r"^ *(?:- )?(?:when|that|until|changed_when|failed_when|loop|var):(.*(?:\n +- .*)*)", re.MULTILINE
 )
 _FILTERS = re.compile(r"\| *\w+")
-# Public variables have a prefix. No attribute, function, keyword argument or text in quotes is a variable.
+# Public variables have a prefix. Attributes, functions, keyword arguments and text in quotes are not variables.
 _NAME = re.compile(r"""(?<![\w.'"])[a-z]\w*_\w+\b(?! *(?:\(|=[^=]))""")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -37,7 +37,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 def known_names(project: Path) -> frozenset[str]:
     """Return the names of all variables that somebody may set for the project's roles, playbooks and programs.
 
-    A name that begins as a role does counts only as an option of the role: what else has it is the role's own.
+    A name with the prefix of a role counts only if it is an option of the role: all others are private to the role.
     """
     prefixes = tuple(f"{path.name}_" for path in (project / "roles").iterdir())
     read = {name for text in _texts(project) for name in _read_by_us(text) if not name.startswith(prefixes)}
@@ -45,7 +45,7 @@ def known_names(project: Path) -> frozenset[str]:
 
 
 def words_of_expressions(text: str) -> Iterator[str]:
-    """Give every word in the templates of a site's file: whatever of it is a variable is read."""
+    """Give every word in the templates of a site's file. Each of them that is a variable is read."""
     for expression in _EXPRESSIONS.findall(text):
         yield from _WORD.findall(expression)
 

@@ -32,12 +32,12 @@ TIME_ZONE = "base_time_zone"
 MADE_IN_A_RUN = frozenset({"bootstrap_asked", "bootstrap_known", "bootstrap_made", "image_root"})
 """Groups that no model has: playbooks/bootstrap.yml and playbooks/image.yml make them. They may have group_vars."""
 CLOSE = 0.8
-"""As suggest.CLOSE, and higher: names begin with those of roles, so that many are alike by that alone."""
+"""As suggest.CLOSE, but higher: names begin with those of roles, so many are alike for that reason alone."""
 
 
 @dataclass
 class Variables:
-    """What was read: documents by their files, how many were locked, and what is wrong with them."""
+    """What was read: documents, names of vaulted files, findings and remarks."""
 
     documents: list[Document] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
@@ -52,7 +52,7 @@ Owners: TypeAlias = Mapping[str, Collection[str]]
 
 
 def check_source(path: str | os.PathLike[str], known: Collection[str]) -> Variables:
-    """Return what is wrong with the group_vars and host_vars of a source and of those that it begins with.
+    """Return what is wrong with the group_vars and host_vars of a source and its bases.
 
     ``known``: the names that the project reads. A FindingsError says why the source itself cannot be read.
     """
@@ -62,7 +62,7 @@ def check_source(path: str | os.PathLike[str], known: Collection[str]) -> Variab
 
 
 def _owners(sources: Sequence[Path]) -> Owners | None:
-    """Return the groups and nodes of the sources' models, whatever part of them is wanted; None with a fault there."""
+    """Return the groups and nodes of the sources' models, without restrictions; None if a model has a fault."""
     owners: dict[str, set[str]] = {GROUPS: {"all", "ungrouped", *MADE_IN_A_RUN}, HOSTS: {"localhost"}}
     try:
         for path in sources:
@@ -77,9 +77,9 @@ def _owners(sources: Sequence[Path]) -> Owners | None:
 
 
 def check(folders: Sequence[Path], known: Collection[str], owners: Owners | None = None) -> Variables:
-    """Return what is wrong with the variables in group_vars and host_vars of the folders; their names go together.
+    """Return what is wrong with the variables in group_vars and host_vars of the folders, taken together.
 
-    ``owners``: where they are known, a file of none of them is a fault.
+    ``owners``: if they are known, a file for any other name is a fault.
     """
     read = Variables()
     for folder in folders:
@@ -95,9 +95,9 @@ def check(folders: Sequence[Path], known: Collection[str], owners: Owners | None
 
 
 def endless(folders: Sequence[Path]) -> list[Finding]:
-    """Return what of the folders' group_vars and host_vars Ansible's own plugin would read and never come back from.
+    """Return what Ansible's own plugin would read for ever in group_vars and host_vars of the folders.
 
-    It opens whatever has the name of a group or node, a pipe and /dev/zero too; in folders below it takes files alone.
+    It opens whatever has the name of a group or node, even a pipe or /dev/zero; in folders below it takes only files.
     """
     read = Variables()
     for folder in folders:
@@ -158,7 +158,7 @@ def _read_path(path: Path, read: Variables, above: tuple[str, ...]) -> None:
 
 
 def _oddity(path: Path) -> str:
-    """Return why a path is not one to be read: nothing may be there, or what would never end."""
+    """Return why a path cannot be read: it is missing, or reading it would never end."""
     try:
         os.stat(path)
     except OSError as error:
@@ -190,7 +190,7 @@ def _fault(read: Variables, path: Path, message: str) -> None:
 
 
 def _repeats(documents: Sequence[Document]) -> Iterator[str]:
-    """Give what several files of one group or node set: the last counts, in the order in which Ansible reads them."""
+    """Give what several files of one group or node set. Of these the last one counts, as Ansible reads them."""
     earlier: dict[str, str] = {}
     for document in documents:
         for name, line in document.root.lines.items():
@@ -279,7 +279,7 @@ def _check_managed_roles(read: Variables) -> None:
 
 
 def _is_later(value: Scalar, document: Document) -> bool:
-    """Tell whether a value shows only in a run (null is for the role to refuse), or is at fault already."""
+    """Tell whether only a run shows a value (the role refuses null), or it is at fault already."""
     only_then = value.text.startswith(VAULT.decode()) or "{{" in value.text or "{%" in value.text
     null = value.plain and not value.text
     return only_then or null or any(finding.line == value.line for finding in document.findings)

@@ -64,7 +64,7 @@ class Editor:
                 self._changes.append((start, tag.end(), ""))
 
     def replace_column(self, path: Path_, column: Sequence[Value]) -> None:
-        """Replace what is there by one value for each node. In a list with one item a node only what differs changes."""
+        """Replace what is there by one value for each node. In a list with an item a node only what differs changes."""
         node = self._find(path)
         assert node is not None, path
         if isinstance(node, yaml.SequenceNode) and len(node.value) == len(column):

@@ -21,7 +21,7 @@ def site(site: Site) -> dict[str, Any]:
 
 
 def placeholders(site: Site, *, node: str = "") -> list[dict[str, Any]]:
-    """Return the values of the model that nobody has filled in, also outside a restriction; only a node's own if named."""
+    """Return the values that nobody has filled in yet, of the unrestricted model; only a node's own if it is named."""
     return [
         {"field": placeholder.field, "line": placeholder.line, "value": placeholder.value}
         for placeholder in site.placeholders

@@ -38,18 +38,19 @@ class ActionModule(BoundedAction):
         if why := active.problem("hal_audit_report"):
             return {**result, "failed": True, "msg": why}
         host = str(variables["inventory_hostname"])
-        one = Examination(host, self._loader, variables, self._task.get_vars(), tuple(options["roles"]))
-        one.takeover = options["takeover"]
-        one.planner = functools.partial(planned, self._task, host, texts=bool(self._task.diff))
+        examination = Examination(host, self._loader, variables, self._task.get_vars(), tuple(options["roles"]))
+        examination.takeover = options["takeover"]
+        examination.planner = functools.partial(planned, self._task, host, texts=bool(self._task.diff))
         unreachable = False
         try:
-            reply = self._execute_module(module_name="hal_audit", module_args=one.arguments(), task_vars=variables)
-            payload = one.payload(reply, None if one.takeover else declared_now(self._task, host))
+            arguments = examination.arguments()
+            reply = self._execute_module(module_name="hal_audit", module_args=arguments, task_vars=variables)
+            payload = examination.payload(reply, None if examination.takeover else declared_now(self._task, host))
         except AnsibleConnectionFailure as error:
             unreachable = True
-            payload = one.unreachable(str(error.message))
+            payload = examination.unreachable(str(error.message))
         except (HalError, AnsibleError, OSError) as error:
-            payload = one.unreadable(str(error))
+            payload = examination.unreadable(str(error))
         if unreachable:
             result.update(unreachable=True)
         elif exit_status(map(Finding.read, payload["findings"]), nodes=1) != CLEAN:

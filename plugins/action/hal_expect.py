@@ -53,9 +53,9 @@ class ActionModule(BoundedAction):
             faults.extend(
                 promises.fault("", "limit_ids", f'no expectation has the id "{name}"')
                 for name in limit
-                if not any(is_named(one, name) for one in prepared)
+                if not any(is_named(promise, name) for promise in prepared)
             )
-            prepared = [one for one in prepared if any(is_named(one, name) for name in limit)]
+            prepared = [promise for promise in prepared if any(is_named(promise, name) for name in limit)]
         if not prepared and not faults:
             faults = [promises.fault("", "hal_expect", "nothing was checked: no role or id was named")]
         results = [fault.result() for fault in faults] + self._evaluate(prepared, variables)
@@ -104,7 +104,7 @@ class ActionModule(BoundedAction):
 
     def _evaluate(self, prepared: list[Prepared], task_vars: dict[str, Any]) -> list[dict[str, Any]]:
         """Ask the node about everything there is a question for, in one call; none if there is no question."""
-        questions = [one.question for one in prepared if one.question is not None]
+        questions = [promise.question for promise in prepared if promise.question is not None]
         if not questions:
             return promises.results(prepared, [])
         reply = self._execute_module(module_name="hal_expect", module_args={"entries": questions}, task_vars=task_vars)

@@ -1,6 +1,6 @@
 """Ask a node whether a change of its interfaces can be kept, by one new connection after the other.
 
-A connection that breaks in the middle of a change, or is not answered, is no failure here: the next may get in.
+A connection that breaks in the middle of a change, or is not answered, is not a failure here: the next may get in.
 """
 
 from __future__ import annotations

@@ -33,14 +33,14 @@ class ActionModule(BoundedAction):
             things = arguments.pop("things", None)
             if things:
                 role = self._task._role.get_name() if self._task._role else ""
-                arguments["resources"] = [{"resource": str(one), "declared": {}, "role": role} for one in things]
+                arguments["resources"] = [{"resource": str(thing), "declared": {}, "role": role} for thing in things]
             elif arguments.get("state") == "kept" and "resources" not in arguments:
                 only = arguments.pop("roles", None)
-                roles = [one for one in self._roles(host, variables, store, copy) if not only or one.name in only]
+                roles = [role for role in self._roles(host, variables, store, copy) if not only or role.name in only]
                 if not roles:
                     return {**result, **NOTHING}
-                found = naming.wanted(roles, variables["hostvars"]._inventory.get_host(host))
-                arguments["resources"], uncovered = found.resources, found.uncovered
+                wanted = naming.wanted(roles, variables["hostvars"]._inventory.get_host(host))
+                arguments["resources"], uncovered = wanted.resources, wanted.uncovered
             reply = self._execute_module(
                 module_name="hal_originals",
                 module_args={**arguments, "node": host, "copy": pack(copy) if copy else ""},

@@ -43,7 +43,7 @@ class ActionModule(BoundedAction):
                     return {**result, **reply, "failed": True}
                 observed = int(reply.get("observed") or 0)
                 released = bool(reply.get("released"))
-                problems.extend(str(one) for one in list(reply.get("problems") or [])[:MOST_PROBLEMS])
+                problems.extend(str(problem) for problem in list(reply.get("problems") or [])[:MOST_PROBLEMS])
                 store.keep_record(host, str(reply["record"]), str(reply.get("digest")))
                 store.done(spool)
         except (ValueError, OverflowError, TypeError) as error:

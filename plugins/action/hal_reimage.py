@@ -57,7 +57,7 @@ class ActionModule(ActionBase):
             by=f"{getpass.getuser()}@{socket.gethostname().split('.')[0]}",
         )
         connected = Connected(
-            sources=[str(one) for one in variables["ansible_inventory_sources"]],
+            sources=[str(source) for source in variables["ansible_inventory_sources"]],
             variable=self._variable,
             run_on=self._run_on,
             program=call.program(str(variables["ansible_playbook_python"])),

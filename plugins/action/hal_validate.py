@@ -40,17 +40,17 @@ class ActionModule(ActionBase):
         else:
             own = refusals.Role(self._task._role._play, self._task._role, self._task)
             hosts = self._not_asked(own, variables)
-            said, asked = [one for name in hosts for one in own.says(inventory.get_host(name))], None
+            said, asked = [line for name in hosts for line in own.says(inventory.get_host(name))], None
             text = "asked" if hosts else f"{own.name} was asked before the first change"
-        result["warnings"] = refusals.lines((one for one in said if not one.refused), PROJECT)
-        if refused := refusals.lines((one for one in said if one.refused), PROJECT):
+        result["warnings"] = refusals.lines((line for line in said if not line.refused), PROJECT)
+        if refused := refusals.lines((line for line in said if line.refused), PROJECT):
             return {**result, "failed": True, "msg": "\n".join(refused)}
         return {**result, "msg": text, **({"asked": asked} if asked is not None else {})}
 
     def _not_asked(self, own: refusals.Role, variables: Mapping[str, Any]) -> list[str]:
         """The hosts for which the role is to be asked now. With other variables than its play's it was never asked."""
         hosts = variables["ansible_play_hosts"] if self._task.run_once else [variables["inventory_hostname"]]
-        listed = any(own.role is one for one in own.play.roles) and not self._task.get_vars()
+        listed = any(own.role is role for role in own.play.roles) and not self._task.get_vars()
         asked = variables.get(ASKED, {}).get("asked", {}).get(own.name, ()) if listed else ()
         return [name for name in hosts if name not in asked]
 
@@ -58,4 +58,4 @@ class ActionModule(ActionBase):
 def _playbooks() -> list[str]:
     """The playbooks that run; validate.yml alone is about the site."""
     running: list[str] = list(context.CLIARGS.get("args") or [])
-    return [str(SITE)] if [Path(one).resolve() for one in running] == [VALIDATE] else running
+    return [str(SITE)] if [Path(playbook).resolve() for playbook in running] == [VALIDATE] else running

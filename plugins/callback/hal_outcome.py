@@ -52,7 +52,7 @@ class CallbackModule(CallbackBase):
         said = result._result
         words = "what it says is hidden (no_log)" if result._task.no_log else _words(said)
         if not result._task.no_log and said.get("results"):  # a loop's own message says nothing
-            failed = [one for one in said["results"] if isinstance(one, dict) and one.get("failed")]
+            failed = [answer for answer in said["results"] if isinstance(answer, dict) and answer.get("failed")]
             words = (_words(failed[0]) if failed else "") or words
         task = result._task.get_name().strip()
         self._why[result._host.get_name()] = f"{task}: {one_line(str(words), _LONGEST)}"

@@ -120,7 +120,7 @@ class InventoryModule(BaseInventoryPlugin):
             refuse_another_site(inventory, compiled.source)
             packed = compiled.inventory()
             sources = (*compiled.source.bases, compiled.source.path)
-            if unread := endless(list(dict.fromkeys(one.parent for one in sources))):
+            if unread := endless(list(dict.fromkeys(source.parent for source in sources))):
                 raise FindingsError(unread)
         except FindingsError as error:
             # Ansible wraps the text of an exception into a paragraph; a finding is a line, to be read and searched.

@@ -58,6 +58,6 @@ class LookupModule(LookupBase):
         if terms == ["key"] and not kwargs:
             return [str(context.CLIARGS.get("private_key_file") or "")]
         if terms == ["options"] and kwargs.get("names") and set(kwargs) <= {"names", "known_hosts"}:
-            names = [str(one) for one in kwargs["names"]]
+            names = [str(name) for name in kwargs["names"]]
             return [contact.options(names, str(kwargs.get("known_hosts") or ""))]
         raise AnsibleError("lookup hal_contact: user, key, or options with names, is all it knows")

@@ -85,11 +85,11 @@ class LookupModule(LookupBase):
 
     def _zones(self, outer: dict[str, Any], kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:
         try:
-            found = [one for name in sorted(outer.get("group_names") or []) for one in self._role(name, outer)]
-            found += [openings.opening(one) for one in kwargs.get("extra") or []]
-            interfaces = {network: one["name"] for network, one in kwargs["interfaces"].items()}
-            made = zones.zones(found, kwargs["networks"], interfaces, kwargs.get("trusted") or [])
-            limits = shares.shares(found)
+            opened = [opening for name in sorted(outer.get("group_names") or []) for opening in self._role(name, outer)]
+            opened += [openings.opening(entry) for entry in kwargs.get("extra") or []]
+            interfaces = {network: interface["name"] for network, interface in kwargs["interfaces"].items()}
+            made = zones.zones(opened, kwargs["networks"], interfaces, kwargs.get("trusted") or [])
+            limits = shares.shares(opened)
         except HalError as error:
             raise AnsibleError(f"lookup hal_firewall: {error}") from None
         direct: dict[str, Any] = {
@@ -101,14 +101,14 @@ class LookupModule(LookupBase):
         }
         return [
             {
-                "name": one.name,
-                "path": f"zones/{one.name}.xml",
-                "interface": one.interface,
-                "tcp": [{"first": ports.first, "last": ports.last} for ports in one.ports if ports.protocol == "tcp"],
-                "xml": one.xml(),
-                "shown": one.shown(),
+                "name": zone.name,
+                "path": f"zones/{zone.name}.xml",
+                "interface": zone.interface,
+                "tcp": [{"first": ports.first, "last": ports.last} for ports in zone.ports if ports.protocol == "tcp"],
+                "xml": zone.xml(),
+                "shown": zone.shown(),
             }
-            for one in made
+            for zone in made
         ] + ([{**direct, "shown": shares.shown(limits)}] if limits else [])
 
     def _role(self, name: str, outer: dict[str, Any]) -> Iterator[openings.Opening]:

@@ -97,13 +97,13 @@ class LookupModule(LookupBase):
                 raise AnsibleUndefinedVariable("lookup hal_image: there are no hosts; it is asked in a play")
             nodes = {name: hosts[name]["hal_node"] for name in kwargs["nodes"]}
             groups = {name: hosts[name]["group_names"] for name in nodes}
-            found = building.machine(kwargs["profile"], nodes, groups)
+            machine = building.machine(kwargs["profile"], nodes, groups)
             if terms == ["machine"]:
-                return [{"node": dict(found.node), "groups": list(found.groups)}]
+                return [{"node": dict(machine.node), "groups": list(machine.groups)}]
             builder = hosts[kwargs["builder"]]["hal_node"]
             roles = PROJECT / "roles"
             key, parts = Path(kwargs["key"]), kwargs["roles"]
-            return [building.problem(kwargs["profile"], kwargs["name"], found, builder, key, parts, roles)]
+            return [building.problem(kwargs["profile"], kwargs["name"], machine, builder, key, parts, roles)]
         except HalError as error:
             if terms == ["problem"]:
                 return [str(error)]

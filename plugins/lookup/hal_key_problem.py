@@ -16,8 +16,8 @@ name: hal_key_problem
 author: HAL toolkit
 short_description: Why a key that a node shows is not its own
 description:
-  - Says why the controller may not keep and sign what a node shows as its public key. It is no ed25519 key, or somebody
-    else's, who would be revoked with the node. The key is in no message.
+  - Says why the controller may not keep and sign what a node shows as its public key. It is not an ed25519 key, or
+    it is somebody else's, who would be revoked with the node. The key is in no message.
 options:
   _terms:
     description: What the node shows, as "ssh-ed25519 BASE64".

@@ -89,4 +89,4 @@ class LookupModule(LookupBase):
             made = devices(node, networks, interfaces, Policy(**kwargs))
         except HalError as error:
             raise AnsibleError(f"lookup hal_network: {node['name']}: {error}") from None
-        return [[one.plain() for one in made]]
+        return [[device.plain() for device in made]]

@@ -54,15 +54,15 @@ class LookupModule(LookupBase):
         """Return the files, or the folders; raise AnsibleError for a program that is not there or is not Python."""
         self.set_options(var_options=variables, direct=kwargs)
         folder = self.get_option("folder")
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for term in terms:
             path = self.find_file_in_search_path(variables, "files", term)
             if not path:
                 raise AnsibleError(f"lookup hal_program: there is no {term} among the role's files")
             try:
-                found.update(programs.files(Path(path)))
+                texts.update(programs.files(Path(path)))
             except (OSError, SyntaxError, ImportError) as error:
                 raise AnsibleError(f"lookup hal_program: {term}: {error}") from error
         if self.get_option("directories"):
-            return [{"path": f"{folder}/{name}", "mode": "0755"} for name in programs.folders(found)]
-        return [{"path": f"{folder}/{name}", "content": text} for name, text in found.items()]
+            return [{"path": f"{folder}/{name}", "mode": "0755"} for name in programs.folders(texts)]
+        return [{"path": f"{folder}/{name}", "content": text} for name, text in texts.items()]

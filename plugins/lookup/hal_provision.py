@@ -64,21 +64,21 @@ class LookupModule(LookupBase):
         network = kwargs["network"]
         try:
             nodes = boot_nodes(kwargs["nodes"])
-            served = [one for one in nodes if network in one.macs and network in one.addresses]
+            served = [node for node in nodes if network in node.macs and network in node.addresses]
             if terms == ["without_mac"]:
-                return [[one.name for one in nodes if one not in served]]
+                return [[node.name for node in nodes if node not in served]]
             if terms == ["nodes"]:
                 return [
                     [
                         {
-                            "path": f"{kwargs['folder']}/{one.name}",
-                            "content": json.dumps(boot.known(one, network), indent=1, sort_keys=True) + "\n",
+                            "path": f"{kwargs['folder']}/{node.name}",
+                            "content": json.dumps(boot.known(node, network), indent=1, sort_keys=True) + "\n",
                         }
-                        for one in served
+                        for node in served
                     ]
                 ]
             given = dict(kwargs["server"])
-            given["networks"] = [dhcp.Served(**one) for one in given["networks"]]
+            given["networks"] = [dhcp.Served(**entry) for entry in given["networks"]]
             given["lease_seconds"] = int(given["lease_seconds"])
             server = dhcp.Server(boot_network=network, **given)
             if terms == ["dnsmasq"]:

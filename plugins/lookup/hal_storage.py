@@ -66,7 +66,7 @@ class LookupModule(LookupBase):
         if terms != ["sets"]:
             raise AnsibleError("lookup hal_storage: sets, paths and program are all it knows")
         try:
-            found = layout(kwargs.get("raid_sets", []), node["name"], node["disks"], kwargs.get("scratch", {}))
+            sets = layout(kwargs.get("raid_sets", []), node["name"], node["disks"], kwargs.get("scratch", {}))
         except HalError as error:
             raise AnsibleError(f"{node['name']}: {error}") from None
-        return [found]
+        return [sets]

@@ -53,7 +53,7 @@ class LookupModule(LookupBase):
         sources = [path for name in named if (path := last_source([name]))]
         known = known_names(PROJECT)
         try:
-            found = {finding for path in sources for finding in check_source(path, known).findings}
+            findings = {finding for path in sources for finding in check_source(path, known).findings}
         except HalError as error:
             raise AnsibleError(f"lookup hal_variable_problems: {error}") from None
-        return [str(finding) for finding in sorted(found)]
+        return [str(finding) for finding in sorted(findings)]

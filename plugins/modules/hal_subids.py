@@ -13,7 +13,7 @@ short_description: Write the declared ranges of /etc/subuid and /etc/subgid
 description:
   - Every declared user gets the line C(uid:start:count), before the lines of others, which stay as they are.
   - A user who is not enabled gets it with C(!) before it, as C(singularity config fakeroot --disable) writes it.
-    So his range is not given to somebody else by C(--add).
+    So that range is not given to somebody else by C(--add).
   - A line that somebody disabled on the node stays disabled, unless I(enable_ok); I(disabled_here) names it.
   - Nothing is written, and it fails with a line for each, when a line of somebody else, or the number of a local
     account or group, is in a declared range.
@@ -34,8 +34,8 @@ options:
       slot: {type: int, description: Which range.}
       start: {type: int, description: First id of it.}
       count: {type: int, description: How many ids.}
-      enabled: {type: bool, required: true, description: Whether he may use it.}
-      retired: {type: bool, default: false, description: Whether he has left.}
+      enabled: {type: bool, required: true, description: Whether the user may use it.}
+      retired: {type: bool, default: false, description: Whether the user has left.}
   ledger:
     description: File at the controller that remembers which slot was given to whom. The node is not told.
     type: str

@@ -49,13 +49,13 @@ class VarsModule(BaseVarsPlugin):
         if own is None:
             return {}
         read = vars_loader.get("host_group_vars").get_vars
-        found: dict[str, Any] = {}
+        combined: dict[str, Any] = {}
         for folder in before:
             values = read(loader, folder, entities)
             _refuse_moved(folder, values)
-            found = combine_vars(found, values)
+            combined = combine_vars(combined, values)
         _refuse_moved(own, read(loader, path, entities))
-        return found
+        return combined
 
 
 def _refuse_moved(folder: str, values: dict[str, Any]) -> None:

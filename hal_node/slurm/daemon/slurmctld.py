@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""What slurmctld says when it is asked. It may not answer: that is not an answer, and is told apart.
+"""What slurmctld says when it is asked. Where it does not answer, the caller learns that, too.
 
 Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
 """

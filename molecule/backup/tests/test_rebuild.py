@@ -86,7 +86,7 @@ def test_a_restore_refuses_what_it_should(database: Host, login: Host, server: H
     alone = tmp_path / name
     alone.write_bytes(base64.b64decode(server.check_output(f"base64 -w0 {path}")))
     unsigned = restore("hal-mgmt1", restore_archive=str(alone))
-    refused(database, f"{name} may be anybody's: nobody signed it.", unsigned)
+    refused(database, f"{name} may be from anybody: nobody signed it.", unsigned)
     chosen = {"restore_archive": str(alone), "restore_sources": ["munge_key"]}
     permitted = restore("hal-mgmt1", restore_unsigned_ok=True, **chosen)
     refused(database, "SIGNED BY NOBODY that this controller knows", permitted)
@@ -143,7 +143,7 @@ def test_a_key_that_was_revoked_signed_nothing(database: Host, server: Host) -> 
     name = newest(server, "hal-mgmt1")
     key.rename(f"{key}.revoked")
     try:
-        words = f"{name} may be anybody's: it was signed by a key that was revoked since."
+        words = f"{name} may be from anybody: it was signed by a key that was revoked since."
         refused(database, words, restore("hal-mgmt1", restore_archive=name, restore_unsigned_ok=True))
         permitted = restore("hal-mgmt1", restore_archive=name, restore_revoked_ok=True)
         refused(database, "SIGNED BY A KEY THAT WAS REVOKED", permitted)

@@ -224,7 +224,7 @@ def test_a_mount_of_another_server_and_a_line_by_hand_are_named_and_mended(
     host.check_output(f"sed -i 's|.* /transfer .*|{line}|' /etc/fstab && mount /transfer")
     done = rollout.converge("--limit", CLIENT)
     assert done.status == 0, done.explain()
-    said = f"/transfer is somebody else's, from {mine}, declared {other}"
+    said = f"/transfer belongs to somebody else, from {mine}, declared {other}"
     assert observed(rollout) == {OTHERS: [said]}
     assert (mounts(host)["/internal"][0], mounts(host)["/transfer"][0]) == (mine, mine)
     assert line in host.file("/etc/fstab").content_string

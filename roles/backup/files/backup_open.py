@@ -105,7 +105,7 @@ def signed_by(request, name, signature, made, digest):
     if permission in request["permitted"]:
         return "revoked" if signer else "nobody"
     raise Problem(
-        "%s may be anybody's: %s. If you know where it is from, -e %s=true permits it" % (name, why, permission)
+        "%s may be from anybody: %s. If you know where it is from, -e %s=true permits it" % (name, why, permission)
     )
 
 

@@ -97,7 +97,7 @@ def of_others_at(declared, types, table, fstab):
         seen += [source for at, source, _, _ in fstab if at == path]
         other = [source for source in seen if source != wanted["source"]]
         if other:
-            sentences[path] = "%s is somebody else's, from %s, declared %s" % (path, other[0], wanted["source"])
+            sentences[path] = "%s belongs to somebody else, from %s, declared %s" % (path, other[0], wanted["source"])
     return sentences
 
 

@@ -103,7 +103,7 @@ def test_an_error_is_written_and_nothing_else(
     assert error(sources=[]).startswith("backup_sources declares no key for this node")
     assert error(sources=[5]) == "AttributeError: 'int' object has no attribute 'get'"
     assert error(permitted=[]) == (
-        f"{NAME} may be anybody's: nobody signed it. If you know where it is from, -e restore_unsigned_ok=true"
+        f"{NAME} may be from anybody: nobody signed it. If you know where it is from, -e restore_unsigned_ok=true"
         " permits it"
     )
     sealed.write_text("no archive")

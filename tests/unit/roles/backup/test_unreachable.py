@@ -146,7 +146,7 @@ def test_what_nobody_signed_is_refused_until_somebody_permits_it(
     beside.unlink()
     run = restore("false")
     assert run.returncode != 0
-    assert f"{beside.stem} may be anybody's: nobody signed it." in words(run), words(run)
+    assert f"{beside.stem} may be from anybody: nobody signed it." in words(run), words(run)
     assert "-e restore_unsigned_ok=true permits it. Nothing was touched." in words(run)
     assert left(folder) == []
     run = restore("false", restore_unsigned_ok=True)

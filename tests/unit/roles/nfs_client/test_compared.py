@@ -73,7 +73,7 @@ def test_what_others_have_at_declared_places_is_told_and_not_compared() -> None:
     live = lines("o:/a /a nfs4 rw", "systemd-1 /b autofs rw", "/dev/sda /bound xfs rw", "s:/c /c nfs4 soft",
                  "o:/c /c nfs4 rw")  # fmt: skip
     saved = lines("o:/b /b ext4 rw", "/disk /bound none bind")
-    words = "{} is somebody else's, from {}, declared {}"
+    words = "{} belongs to somebody else, from {}, declared {}"
     assert mounts.compare(declared(), live, saved) == {
         "ours": [], "others": [], "otherwise": {}, "lines": [], "plain": [],
         "foreign": {f"/{name}": words.format(f"/{name}", f"o:/{name}", f"s:/{name}") for name in "abc"},
@@ -150,7 +150,7 @@ def test_the_program_prints_all_that_differs(
     ]  # fmt: skip
     assert said("others") == [
         "/p is mounted by NFS, or in /etc/fstab", "/q is mounted by NFS, or in /etc/fstab",
-        "/c is somebody else's, from o:/c, declared s:/c",
+        "/c belongs to somebody else, from o:/c, declared s:/c",
     ]  # fmt: skip
     assert [json.loads(line) for line in said("json")] == [{
         "ours": ["/w", "/x"], "others": ["/p", "/q"], "foreign": ["/c"], "otherwise": ["/a"], "plain": ["/a", "/b"],

@@ -180,7 +180,7 @@ def test_a_line_that_is_there_twice_or_missing_is_named() -> None:
 )
 def test_what_somebody_else_has_at_a_declared_path_is_not_taken_for_ours(live: str, fstab: str) -> None:
     result = found(live, fstab)
-    said = f"{MODULES} is somebody else's, from filer:/old, declared {SOURCE}"
+    said = f"{MODULES} belongs to somebody else, from filer:/old, declared {SOURCE}"
     nothing: dict[str, Any] = {"ours": [], "others": [], "otherwise": {}, "lines": [], "plain": []}
     assert result == {**nothing, "foreign": {MODULES: said}}
 
@@ -202,7 +202,7 @@ def test_a_user_s_mount_whose_name_is_no_text_hides_no_other(tmp_path: Path) -> 
 
 def test_so_it_is_where_a_folder_of_the_node_is_to_be_bound() -> None:
     binds = {"/own": {"source": "/disk/own"}}
-    said = {"/own": "/own is somebody else's, from filer:/old, declared /disk/own"}
+    said = {"/own": "/own belongs to somebody else, from filer:/old, declared /disk/own"}
     assert found("filer:/old /own nfs rw 0 0\n", "", mounts={}, binds=binds)["foreign"] == said
     assert found("", "filer:/old /own xfs rw 0 0\n", mounts={}, binds=binds)["foreign"] == said
     assert found("/dev/sda1 /own xfs rw 0 0\n", "/disk/own /own none bind 0 0\n", binds=binds)["foreign"] == {}
@@ -211,7 +211,7 @@ def test_so_it_is_where_a_folder_of_the_node_is_to_be_bound() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["others"], [f"{MODULES} is somebody else's, from filer:/old, declared {SOURCE}"]),
+        (["others"], [f"{MODULES} belongs to somebody else, from filer:/old, declared {SOURCE}"]),
         ([], []),
     ],
 )

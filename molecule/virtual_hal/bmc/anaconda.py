@@ -150,14 +150,14 @@ class _Installer:
 
     def _check(self, asked: Any) -> None:
         """Refuse what Anaconda refuses; raise StoppedError."""
-        named = [("ignoredisk", one) for one in asked.ignoredisk.onlyuse]
-        named += [("clearpart", one) for one in asked.clearpart.drives]
+        named = [("ignoredisk", disk) for disk in asked.ignoredisk.onlyuse]
+        named += [("clearpart", disk) for disk in asked.clearpart.drives]
         named += [("bootloader", asked.bootloader.bootDrive)] if asked.bootloader.bootDrive else []
         named += [("partition", part.disk) for part in asked.partition.partitions if part.disk]
         for command, name in named:
             if self.place.run(["test", "-b", f"/dev/{name}"]).status != 0:
                 raise StoppedError(f'Disk "{name}" given in {command} command does not exist.')
-        points = [one.mountpoint for one in (*asked.partition.partitions, *asked.logvol.lvList)]
+        points = [part.mountpoint for part in (*asked.partition.partitions, *asked.logvol.lvList)]
         if "/" not in points:
             raise StoppedError(
                 "You have not defined a root partition (/), which is required for installation to continue."
@@ -205,8 +205,8 @@ class _Installer:
         if why := self.network.save(image.url, IMAGE_FILE, IMAGE_SECONDS):
             raise StoppedError(f"Failed to download image {image.url}: {why}")
         if image.checksum:
-            found = self.disk.do("checksum", f'sha256sum "{IMAGE_FILE}"').decode().split()[0]
-            if found != image.checksum.lower():
+            checksum = self.disk.do("checksum", f'sha256sum "{IMAGE_FILE}"').decode().split()[0]
+            if checksum != image.checksum.lower():
                 raise StoppedError("The checksum does not match: the disk has been erased, and has nothing on it now")
             self.say("checksum is right")
         self.say("unpacking the image")
@@ -214,8 +214,11 @@ class _Installer:
         self.disk.do("the image's file", f'rm "{IMAGE_FILE}"')
 
     def _packages(self, asked: Any) -> None:
-        repositories = {"anaconda": asked.url.url, **{one.name: one.baseurl for one in asked.repo.repoList}}
-        groups = [one.name for one in asked.packages.groupList if one.name not in BASE_GROUPS]
+        repositories = {
+            "anaconda": asked.url.url,
+            **{repository.name: repository.baseurl for repository in asked.repo.repoList},
+        }
+        groups = [group.name for group in asked.packages.groupList if group.name not in BASE_GROUPS]
         names = [*asked.packages.packageList, *(f"@{name}" for name in groups)]
         self.say("base system: the node's image stands for @core")
         self.disk.base()

@@ -104,8 +104,8 @@ def switch(
         raise VirtualNodesError(f"{name}: its BMC is of kind {kind}; IPMI knows no password that has to be changed")
     if fault == "swapped-with":
         other = _named(machines, fleet, word)
-        for one in (machine, other):
-            repair_swap(one, machines)
+        for swapped in (machine, other):
+            repair_swap(swapped, machines)
         swap(machine, other)
     elif fault == "repair":
         repair(machine, machines.values())
@@ -124,9 +124,9 @@ def switch(
 
 def repair_swap(machine: Machine, machines: Mapping[str, Machine]) -> None:
     """Put the cables of a BMC back, those of the one it was swapped with too."""
-    for one in machines.values():
-        if one is machine or one.faults().swapped_with == machine.spec.name:
-            with one.kept.change() as state:
+    for connected in machines.values():
+        if connected is machine or connected.faults().swapped_with == machine.spec.name:
+            with connected.kept.change() as state:
                 state.faults.swapped_with = None
 
 

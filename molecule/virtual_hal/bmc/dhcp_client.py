@@ -99,7 +99,7 @@ def read(packet: bytes) -> Answer | None:
     return Answer(
         kind=options[53][0],
         transaction=fields[4],
-        mac=":".join(f"{one:02x}" for one in fields[11][:6]),
+        mac=":".join(f"{byte:02x}" for byte in fields[11][:6]),
         address=socket.inet_ntoa(fields[8]),
         siaddr=socket.inet_ntoa(fields[9]),
         file=_text(file),
@@ -109,7 +109,7 @@ def read(packet: bytes) -> Answer | None:
 
 def _options(area: bytes) -> dict[int, bytes] | None:
     """Return the options; one that comes twice is one long one (RFC 3396). None when a length points outside."""
-    found: dict[int, bytes] = {}
+    options: dict[int, bytes] = {}
     at = 0
     while at < len(area) and area[at] != 255:
         if area[at] == 0:
@@ -118,9 +118,9 @@ def _options(area: bytes) -> dict[int, bytes] | None:
         if at + 1 >= len(area) or at + 2 + area[at + 1] > len(area):
             return None
         number, length = area[at], area[at + 1]
-        found[number] = found.get(number, b"") + area[at + 2 : at + 2 + length]
+        options[number] = options.get(number, b"") + area[at + 2 : at + 2 + length]
         at += 2 + length
-    return found
+    return options
 
 
 def ask(
@@ -149,14 +149,14 @@ def ask(
             return None
 
         offer = exchange(
-            message(DISCOVER, mac, transaction, arch=arch, user_class=user_class), lambda one: one.kind == OFFER
+            message(DISCOVER, mac, transaction, arch=arch, user_class=user_class), lambda answer: answer.kind == OFFER
         )
         if offer is None or offer.server is None:
             return None
         request = message(
             REQUEST, mac, transaction, arch=arch, asked=offer.address, server=offer.server, user_class=user_class
         )
-        done = exchange(request, lambda one: one.kind in (ACK, NAK))
+        done = exchange(request, lambda answer: answer.kind in (ACK, NAK))
         return done if done and done.kind == ACK else None
 
 

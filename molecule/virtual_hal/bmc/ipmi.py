@@ -235,10 +235,10 @@ def _all_sensors(spec: Spec) -> list[Sensor]:
 
 def _password(text: str) -> str:
     """Return the password of our user in ipmi_sim's file of users; empty when it is not to be found."""
-    found = re.search(rf"^{USER_NUMBER}\.passwd:d:(.*)$", text, re.MULTILINE)
-    if found is None:
+    line = re.search(rf"^{USER_NUMBER}\.passwd:d:(.*)$", text, re.MULTILINE)
+    if line is None:
         return ""
-    content = re.sub(r"\\([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), found[1])
+    content = re.sub(r"\\([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), line[1])
     return content.partition("\0")[0]
 
 
@@ -279,15 +279,15 @@ class Ipmis:
     """IPMI of all BMCs that have it: started and restarted by one thread that lives as long as they do."""
 
     def __init__(self) -> None:
-        self._one: list[Ipmi] = []
+        self._all: list[Ipmi] = []
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ipmi")
 
-    def start(self, found: Sequence[Ipmi]) -> None:
+    def start(self, ipmis: Sequence[Ipmi]) -> None:
         """Start all, then wait for all."""
-        self._one = list(found)
+        self._all = list(ipmis)
         self._do(Ipmi.start)
-        for one in found:
-            one.wait()
+        for ipmi in ipmis:
+            ipmi.wait()
         self.refresh()
 
     def refresh(self) -> None:
@@ -296,8 +296,8 @@ class Ipmis:
 
     def write_facts(self) -> None:
         """Let all say what is measured now."""
-        for one in self._one:
-            one.write_facts()
+        for ipmi in self._all:
+            ipmi.write_facts()
 
     def close(self) -> None:
         """End all."""
@@ -305,7 +305,7 @@ class Ipmis:
         self._thread.shutdown()
 
     def _do(self, work: Callable[[Ipmi], None]) -> None:
-        for begun in [self._thread.submit(work, one) for one in self._one]:
+        for begun in [self._thread.submit(work, ipmi) for ipmi in self._all]:
             begun.result()
 
 

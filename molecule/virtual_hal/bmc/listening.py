@@ -17,15 +17,15 @@ LOOK_SECONDS = 0.1  # how often a silent one looks whether it is repaired
 
 def listen(address: str, port: int) -> socket.socket:
     """Return a socket that listens; raise OSError when the address or port is not to be had."""
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((address, port))
-        found.listen(WAITING)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        listener.listen(WAITING)
     except OSError:
-        found.close()
+        listener.close()
         raise
-    return found
+    return listener
 
 
 class Listening(Protocol):
@@ -78,8 +78,8 @@ def accept_for(listening: Sequence[Listening], ended: int) -> None:
     """Take connections until ``ended`` can be read."""
     with selectors.DefaultSelector() as waiting:
         waiting.register(ended, selectors.EVENT_READ)
-        for one in listening:
-            waiting.register(one.fileno(), selectors.EVENT_READ, one)
+        for listener in listening:
+            waiting.register(listener.fileno(), selectors.EVENT_READ, listener)
         while True:
             for key, _ in waiting.select():
                 if key.data is None:

@@ -247,10 +247,10 @@ class Machine:
     def user(self, name: str, password: str) -> User | None:
         """Return the user when name and password are right, else None."""
         self.before_login()
-        found = self.users().get(name)
-        if found is None or not hmac.compare_digest(found.password.encode(), password.encode()):
+        user = self.users().get(name)
+        if user is None or not hmac.compare_digest(user.password.encode(), password.encode()):
             return None
-        return found
+        return user
 
     def set_password(self, name: str, password: str) -> None:
         """Change a password; raise PasswordRefusedError, which says why and not what, or KeyError for no such user."""
@@ -329,14 +329,14 @@ def processors(fleet: Fleet, hardware: Hardware | None = None) -> dict[str, Proc
     return {name: Processor(machine, machines) for name, machine in machines.items()}
 
 
-def swap(one: Machine, other: Machine) -> None:
+def swap(machine: Machine, other: Machine) -> None:
     """Let each BMC act on the other's machine, as when two cables were changed."""
-    if one is other:
-        raise VirtualNodesError(f"{one.spec.name}: is not swapped with itself; name another node")
-    with one.kept.change() as state:
+    if machine is other:
+        raise VirtualNodesError(f"{machine.spec.name}: is not swapped with itself; name another node")
+    with machine.kept.change() as state:
         state.faults.swapped_with = other.spec.name
     with other.kept.change() as state:
-        state.faults.swapped_with = one.spec.name
+        state.faults.swapped_with = machine.spec.name
 
 
 def repair(machine: Machine, machines: Iterable[Machine]) -> None:

@@ -103,7 +103,7 @@ class Url:
     @classmethod
     def read(cls, text: str) -> Url | None:
         """Return a URL; None for one with a host and no path, which petitboot refuses."""
-        scheme = next((one for one in SCHEMES if text.lower().startswith(f"{one}://")), None)
+        scheme = next((known for known in SCHEMES if text.lower().startswith(f"{known}://")), None)
         if scheme in (None, "file"):
             return cls("file://", text[len("file://") :] if scheme else text)
         rest = text[len(scheme or "") + 3 :]
@@ -187,7 +187,7 @@ def read_config(text: str, at: Url, mac: str) -> list[Entry]:
             entries.append(Entry(value, default=matches and not plugin, plugin=plugin))
         elif entry is not None:
             _keyword(entry, keyword, value, at, mac)
-    return [one for one in entries if not one.plugin]
+    return [entry for entry in entries if not entry.plugin]
 
 
 def _keyword(entry: Entry, keyword: str, value: str, at: Url, mac: str) -> None:
@@ -247,21 +247,21 @@ def boot(
     """
     console: list[str] = []
     asked: list[str] = []
-    found = _from_network(lease, fetch, console, asked) if override != "disk" else None
+    from_network = _from_network(lease, fetch, console, asked) if override != "disk" else None
     if stopped:
         return _outcome(Menu("a key was pressed, or autoboot is off"), console, asked)
     if override == "network":
         # default_option_priority: an override admits no entry of another kind of device.
         why = "the BMC says network, and the network has nothing that boots by itself; disks are not admitted"
-        return _outcome(found or Menu(why), console, asked)
-    if override is None and found is not None and (not order or "network" in order or "any" in order):
+        return _outcome(from_network or Menu(why), console, asked)
+    if override is None and from_network is not None and (not order or "network" in order or "any" in order):
         from_disk = disk and (not order or bool({"disk", "any"} & set(order)))
         if not from_disk:
-            return _outcome(found, console, asked)
+            return _outcome(from_network, console, asked)
         # Of equal rank the first stays, and disks are there before any answer of the network's.
         if order and order[0] == "network":
             if network_after_seconds < timeout_seconds:
-                return _outcome(found, console, asked)
+                return _outcome(from_network, console, asked)
             console.append(f"[network] was there after {network_after_seconds:g} s: the disk had been booted by then")
     if disk and (override == "disk" or not order or {"disk", "any"} & set(order)):
         return _outcome(Disk(), console, asked)
@@ -308,8 +308,8 @@ def _from_network(lease: Lease | None, fetch: Fetch, console: list[str], asked: 
             return None
     # Paths are joined to conf_url: the file with option 209, and the folder above pxelinux.cfg without.
     entries = read_config(text.decode("utf-8", "replace"), at, lease.mac)
-    console.extend(f"[network] {'*' if one.default else ' '} {one.title}" for one in entries)
-    chosen = next((one for one in entries if one.default), None)
+    console.extend(f"[network] {'*' if entry.default else ' '} {entry.title}" for entry in entries)
+    chosen = next((entry for entry in entries if entry.default), None)
     if chosen is None:
         return None
     if chosen.kernel is None:

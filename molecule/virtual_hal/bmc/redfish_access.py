@@ -32,7 +32,9 @@ def session_service() -> dict[str, Any]:
 @access.get("/v1/SessionService/Sessions")
 def sessions() -> dict[str, Any]:
     """The sessions that are open."""
-    return collection("/redfish/v1/SessionService/Sessions", "Session", [one.number for one in asked().sessions.all()])
+    return collection(
+        "/redfish/v1/SessionService/Sessions", "Session", [session.number for session in asked().sessions.all()]
+    )
 
 
 @access.post("/v1/SessionService/Sessions")
@@ -75,9 +77,9 @@ def session(number: str) -> dict[str, Any]:
     open_ones = asked().sessions
     if flask.request.method == "DELETE" and open_ones.close(number):
         return success()
-    for one in open_ones.all():
-        if one.number == number:
-            return _session(one.number, one.user)
+    for opened in open_ones.all():
+        if opened.number == number:
+            return _session(opened.number, opened.user)
     raise RefusedError(404, "ResourceNotFound", f"The requested resource named {number} was not found.", number)
 
 

@@ -155,7 +155,7 @@ def network_protocol(manager: str) -> Any:
         enabled = ntp.get("ProtocolEnabled", own.kept.read().ntp_enabled) if isinstance(ntp, dict) else None
         if (
             not isinstance(servers, list)
-            or not all(isinstance(one, str) for one in servers)
+            or not all(isinstance(server, str) for server in servers)
             or not isinstance(enabled, bool)
         ):
             raise RefusedError(
@@ -223,9 +223,9 @@ def thermal(chassis: str) -> dict[str, Any]:
     """Temperatures and fans."""
     processor = member(chassis, "chassis")
     path = f"/redfish/v1/Chassis/{chassis}/Thermal"
-    found = processor.host.sensors()
-    warm = [one for one in found if one.quantity == "temperature"]
-    fans = [one for one in found if one.quantity == "fan_tach"]
+    measured = processor.host.sensors()
+    warm = [sensor for sensor in measured if sensor.quantity == "temperature"]
+    fans = [sensor for sensor in measured if sensor.quantity == "fan_tach"]
     return resource(
         path,
         "Thermal",
@@ -236,15 +236,15 @@ def thermal(chassis: str) -> dict[str, Any]:
             _reading(
                 f"{path}#/Temperatures/{at}",
                 at,
-                one.name,
-                ReadingCelsius=one.value,
-                UpperThresholdCritical=one.critical,
+                sensor.name,
+                ReadingCelsius=sensor.value,
+                UpperThresholdCritical=sensor.critical,
             )
-            for at, one in enumerate(warm)
+            for at, sensor in enumerate(warm)
         ],
         Fans=[
-            _reading(f"{path}#/Fans/{at}", at, one.name, Reading=int(one.value), ReadingUnits="RPM")
-            for at, one in enumerate(fans)
+            _reading(f"{path}#/Fans/{at}", at, sensor.name, Reading=int(sensor.value), ReadingUnits="RPM")
+            for at, sensor in enumerate(fans)
         ],
     )
 
@@ -254,7 +254,7 @@ def power(chassis: str) -> dict[str, Any]:
     """What the machine takes."""
     processor = member(chassis, "chassis")
     path = f"/redfish/v1/Chassis/{chassis}/Power"
-    watts = [one for one in processor.host.sensors() if one.quantity == "power"]
+    watts = [sensor for sensor in processor.host.sensors() if sensor.quantity == "power"]
     return resource(
         path,
         "Power",
@@ -265,11 +265,11 @@ def power(chassis: str) -> dict[str, Any]:
             _reading(
                 f"{path}#/PowerControl/{at}",
                 at,
-                one.name,
-                PowerConsumedWatts=one.value,
-                PowerCapacityWatts=one.critical,
+                sensor.name,
+                PowerConsumedWatts=sensor.value,
+                PowerCapacityWatts=sensor.critical,
             )
-            for at, one in enumerate(watts)
+            for at, sensor in enumerate(watts)
         ],
     )
 
@@ -314,10 +314,10 @@ def firmware_inventory() -> dict[str, Any]:
 @facts.get("/v1/UpdateService/FirmwareInventory/<number>")
 def firmware(number: str) -> dict[str, Any]:
     """One firmware: of the BMC or of the host."""
-    found = _firmware(asked().processor).get(number)
-    if found is None:
+    installed = _firmware(asked().processor).get(number)
+    if installed is None:
         raise RefusedError(404, "ResourceNotFound", f"The requested resource named {number} was not found.", number)
-    purpose, version = found
+    purpose, version = installed
     words = {"bmc": "BMC image", "host": "Host image"}
     path = f"/redfish/v1/UpdateService/FirmwareInventory/{number}"
     return resource(

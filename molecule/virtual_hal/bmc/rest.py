@@ -232,7 +232,7 @@ def _objects(processor: Processor) -> Objects:
     state, spec = host.kept.read(), host.spec
     chassis = f"{ROOT}/inventory/system/chassis"
     board = f"{chassis}/motherboard"
-    found: Objects = {
+    objects: Objects = {
         f"{ROOT}/state/bmc0": {"CurrentBMCState": "xyz.openbmc_project.State.BMC.BMCState.Ready"},
         f"{ROOT}/state/chassis0": {
             "CurrentPowerState": f"{CHASSIS}PowerState.{'On' if on else 'Off'}",
@@ -264,7 +264,7 @@ def _objects(processor: Processor) -> Objects:
         },
     }
     for sensor in host.sensors():
-        found[f"{ROOT}/sensors/{sensor.quantity}/{sensor.name}"] = {
+        objects[f"{ROOT}/sensors/{sensor.quantity}/{sensor.name}"] = {
             "Scale": SCALE,
             "Unit": f"xyz.openbmc_project.Sensor.Value.Unit.{UNITS[sensor.quantity]}",
             "Value": round(sensor.value * 10**-SCALE),
@@ -274,13 +274,13 @@ def _objects(processor: Processor) -> Objects:
         }
     for part, version in processor.own.firmware().items():
         number = hashlib.sha512(version.encode()).hexdigest()[:8]
-        found[f"{ROOT}/software/{number}"] = {
+        objects[f"{ROOT}/software/{number}"] = {
             "Activation": "xyz.openbmc_project.Software.Activation.Activations.Active",
             "Priority": 0,
             "Purpose": f"xyz.openbmc_project.Software.Version.VersionPurpose.{'BMC' if part == 'bmc' else 'Host'}",
             "Version": version,
         }
-    return found
+    return objects
 
 
 def _boot_object(target: Target) -> dict[str, Any]:

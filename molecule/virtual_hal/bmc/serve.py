@@ -136,18 +136,18 @@ def start(fleet: Fleet, hardware: Hardware, stack: ExitStack) -> Running:
     stopping = threading.Event()
     answer = application()
     ipmis = Ipmis()
-    found = processors(fleet, hardware)
-    running = Running(found)
-    stack.callback(_each, [processor.own for processor in found.values()], "close")
+    served = processors(fleet, hardware)
+    running = Running(served)
+    stack.callback(_each, [processor.own for processor in served.values()], "close")
     stack.callback(ipmis.close)
-    control = Control(fleet.state, lambda words: _answer(found, ipmis, stopping, words))
+    control = Control(fleet.state, lambda words: _answer(served, ipmis, stopping, words))
     running.control = control.path
     stack.callback(control.close)
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
-        list(pool.map(lambda processor: processor.own.take_up(), found.values()))
+        list(pool.map(lambda processor: processor.own.take_up(), served.values()))
     listening: list[Listening] = []
     with_ipmi: list[Ipmi] = []
-    for name, processor in found.items():
+    for name, processor in served.items():
         delivered = processor.own.spec.delivered
         ports = processor.own.spec.ports
         if delivered.redfish:
@@ -190,12 +190,12 @@ def _each(things: Sequence[object], method: str) -> None:
         getattr(thing, method)()
 
 
-def _answer(found: dict[str, Processor], ipmis: Ipmis, stopping: threading.Event, words: Sequence[str]) -> str:
+def _answer(served: dict[str, Processor], ipmis: Ipmis, stopping: threading.Event, words: Sequence[str]) -> str:
     """Answer a request on the control socket: "refresh", or a BMC's name and what ipmi_sim asks of its chassis."""
     if words == ["refresh"]:
         ipmis.refresh()
         return ""
-    processor = found.get(words[0])
+    processor = served.get(words[0])
     if processor is None:
         raise ValueError(f"{words[0]}: there is no such BMC")
     faults = processor.own.faults()

@@ -47,15 +47,17 @@ class Sessions:
     def close(self, number: str) -> bool:
         """End a session; return whether there was one."""
         with self._lock:
-            found = [token for token, session in self._by_token.items() if session.number == number]
-            for token in found:
+            tokens = [token for token, session in self._by_token.items() if session.number == number]
+            for token in tokens:
                 del self._by_token[token]
-        return bool(found)
+        return bool(tokens)
 
     def close_others(self, user: str, token: str | None) -> None:
         """End the sessions of a user whose password was changed, but for the one that changed it."""
         with self._lock:
-            for other in [one for one in self._by_token.values() if one.user == user and one.token != token]:
+            for other in [
+                session for session in self._by_token.values() if session.user == user and session.token != token
+            ]:
                 del self._by_token[other.token]
 
     def asking(self, environ: Mapping[str, object]) -> tuple[str, str | None] | None:
@@ -77,7 +79,7 @@ class Sessions:
 
 def _cookie(text: str) -> str:
     try:
-        found = SimpleCookie(text).get("SESSION")
+        cookie = SimpleCookie(text).get("SESSION")
     except CookieError:
         return ""
-    return found.value if found else ""
+    return cookie.value if cookie else ""

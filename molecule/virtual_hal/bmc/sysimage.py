@@ -63,11 +63,11 @@ class Sysimage:
     def erase(self) -> None:
         """Take away all that is on the disk; the hardware's files are kept beside."""
         there = 'cd "$0"; for one; do [ ! -e "$one" ] || echo "$one"; done'
-        found = self._place.run(["sh", "-euc", there, DISK, *HARDWARE]).out.decode().split()
-        if found:
+        kept = self._place.run(["sh", "-euc", there, DISK, *HARDWARE]).out.decode().split()
+        if kept:
             new = self._hardware.with_suffix(".new")
             pack = 'tar -C "$@"'
-            new.write_bytes(self.do("the machine's hardware", pack, DISK, "--no-recursion", "-cf", "-", *found))
+            new.write_bytes(self.do("the machine's hardware", pack, DISK, "--no-recursion", "-cf", "-", *kept))
             new.replace(self._hardware)
         self.do("erasing the disk", 'find "$1" -xdev -mindepth 1 -delete', DISK)
 
@@ -78,7 +78,7 @@ class Sysimage:
 
     def base(self) -> None:
         """Lay down what a minimal installation is here: the image that the node's container was made from."""
-        leave = " ".join(f"--exclude='./{one}'" for one in NOT_OF_THE_IMAGE)
+        leave = " ".join(f"--exclude='./{path}'" for path in NOT_OF_THE_IMAGE)
         pack = f"tar -C / --one-file-system --anchored {leave} --numeric-owner --acls --xattrs -cf - ."
         self.do("the base system", f'set -o pipefail; {pack} | tar -C "$1" --numeric-owner --acls --xattrs -xf -', DISK)
 
@@ -101,7 +101,7 @@ class Sysimage:
     def boot_entries(self, append: str) -> list[str]:
         """Write a boot entry for each kernel that is there; return their releases. Raises when there is none."""
         listed = self.do("boot entries", f'cd "{DISK}/boot" 2>/dev/null && ls || true').decode().split()
-        names = [one.removeprefix("vmlinuz-") for one in listed if one.startswith("vmlinuz-")]
+        names = [name.removeprefix("vmlinuz-") for name in listed if name.startswith("vmlinuz-")]
         if not names:
             raise VirtualNodesError("boot loader: what was installed has no kernel in /boot")
         write = 'mkdir -p "$1"; umask 077; cat >"$1/$2"; chmod 600 "$1/$2"'
@@ -111,13 +111,15 @@ class Sysimage:
 
     def open(self) -> None:
         """Let programs run in it: devices and processes are the installer's, /run is in memory."""
-        lines = [f'mkdir -p "{DISK}/{one}"; mount --rbind "/{one}" "{DISK}/{one}"' for one in BINDS]
+        lines = [f'mkdir -p "{DISK}/{folder}"; mount --rbind "/{folder}" "{DISK}/{folder}"' for folder in BINDS]
         lines.append(f'mkdir -p "{DISK}/run"; mount -t tmpfs -o mode=755 tmpfs "{DISK}/run"')
         self.do("the new system", "; ".join(lines))
 
     def close(self) -> None:
         """Take that away again."""
-        self.do("the new system", "; ".join(f'umount --recursive --lazy "{DISK}/{one}"' for one in (*BINDS, "run")))
+        self.do(
+            "the new system", "; ".join(f'umount --recursive --lazy "{DISK}/{folder}"' for folder in (*BINDS, "run"))
+        )
 
     def finish(self) -> str:
         """Put the hardware back, and let the default entry's kernel be the one that runs; return its release."""

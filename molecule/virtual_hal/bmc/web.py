@@ -106,8 +106,8 @@ class Web:
 
 def asked() -> Web:
     """Return the BMC that the request in hand came in by."""
-    found: Web = flask.request.environ[BMC]
-    return found
+    web: Web = flask.request.environ[BMC]
+    return web
 
 
 def _may_change(environ: dict[str, Any], path: str, account: str, user: str) -> bool:
@@ -201,8 +201,8 @@ class _Server(ThreadedWSGIServer):
         self.web = web
         # A socket that listens already: the constructor would end the process for an address that is taken,
         # and ask a name service what the address is called. In a node's network there may be none.
-        with listen(host, port) as found:
-            super().__init__(host, port, web, _Handler, fd=found.fileno())
+        with listen(host, port) as listener:
+            super().__init__(host, port, web, _Handler, fd=listener.fileno())
         # Only after: the constructor would wrap the listening socket, and shake hands where it accepts.
         self.ssl_context = web.certificates.context
 

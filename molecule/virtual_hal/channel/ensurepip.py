@@ -11,7 +11,7 @@ BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_bundled")
 
 def main() -> int:
     """Install them; no setting of the user's pip counts."""
-    for name in [one for one in os.environ if one.startswith("PIP_")]:
+    for name in [variable for variable in os.environ if variable.startswith("PIP_")]:
         del os.environ[name]
     os.environ["PIP_CONFIG_FILE"] = os.devnull
     names = sorted(name for name in os.listdir(BUNDLED) if name.endswith(".whl"))

@@ -117,8 +117,8 @@ def audit(cluster: Cluster, runner: Runner, sources: Sequence[str]) -> bool:
         and "Write the configuration of chronyd" in seen.stdout
         and "GPU" in seen.stdout,
     }
-    for what, found in faults.items():
-        if not found:
+    for what, noticed in faults.items():
+        if not noticed:
             say(f"not seen: {what}")
     return given and all(faults.values())
 

@@ -75,10 +75,10 @@ class Machine:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
+        document: dict[str, Any] = json.loads(path.read_text())
     except FileNotFoundError:
         return {}
-    return found
+    return document
 
 
 def merged(was: Any, ours: Any, now: Any) -> Any:
@@ -90,12 +90,12 @@ def merged(was: Any, ours: Any, now: Any) -> Any:
         kept = {key: value for key, value in now.items() if key in ours or key not in before}
         changed = {key: value for key, value in ours.items() if key not in before or value != before[key]}
         return kept | {key: merged(before.get(key), value, now.get(key)) for key, value in changed.items()}
-    if isinstance(ours, list) and isinstance(now, list) and all(isinstance(one, dict) for one in ours + now):
+    if isinstance(ours, list) and isinstance(now, list) and all(isinstance(fact, dict) for fact in ours + now):
         listed = was if isinstance(was, list) else []
         if len(listed) == len(ours) == len(now):  # the GPUs, each in its place
             return [merged(*three) for three in zip(listed, ours, now, strict=True)]
-        added = [one for one in ours if one not in listed and one not in now]
-        return [one for one in now if one in ours or one not in listed] + added
+        added = [fact for fact in ours if fact not in listed and fact not in now]
+        return [fact for fact in now if fact in ours or fact not in listed] + added
     return ours
 
 

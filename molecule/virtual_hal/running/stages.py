@@ -116,7 +116,7 @@ class Runner:
         try:
             while waiting or running:
                 left = math.inf if within is None else within - (time.monotonic() - self.began)
-                waiting = [one for one in waiting if one[1] or not one[0].seconds or one[0].seconds <= left]
+                waiting = [entry for entry in waiting if entry[1] or not entry[0].seconds or entry[0].seconds <= left]
                 while len(running) < side_by_side and (chosen := _free(waiting, running)) is not None:
                     running.append(self._start(*waiting.pop(chosen)))
                 time.sleep(0.2)
@@ -156,8 +156,8 @@ class Runner:
         if stage.report:
             stage.report.unlink(missing_ok=True)  # of a run before: not this one's
         # A program that is not there is a stage that failed, not the end of the run.
-        found = shutil.which(stage.argv[0], path=os.environ.get("PATH")) or (PROJECT / stage.argv[0]).is_file()
-        argv = stage.argv if found else ["sh", "-c", 'echo "$0 is not installed"; exit 127', stage.argv[0]]
+        installed = shutil.which(stage.argv[0], path=os.environ.get("PATH")) or (PROJECT / stage.argv[0]).is_file()
+        argv = stage.argv if installed else ["sh", "-c", 'echo "$0 is not installed"; exit 127', stage.argv[0]]
         with log.open("wb") as output:
             process = subprocess.Popen(
                 argv,

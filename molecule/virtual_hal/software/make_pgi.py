@@ -95,9 +95,9 @@ def make(path: Path, version: str = "19.10", breaks: bool = False) -> None:
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
         for name, text, mode in members(breaks):
             raw = text.replace("@VERSION@", version).encode()
-            one = tarfile.TarInfo(name)
-            one.size, one.mode, one.uid, one.gid = len(raw), mode, 921, 1004
-            tar.addfile(one, io.BytesIO(raw))
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode, entry.uid, entry.gid = len(raw), mode, 921, 1004
+            tar.addfile(entry, io.BytesIO(raw))
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def _shared(
 def _alike_always(environment: Any, source: str) -> bool:
     """Whether compiling works nothing out: of constants Jinja asks filters and tests then ("59 | random")."""
     asked = environment.parse(str(source)).find_all((nodes.Filter, nodes.Test))
-    return all(one.node is None or _names(one.node) for one in asked)
+    return all(call.node is None or _names(call.node) for call in asked)
 
 
 def _names(node: nodes.Node) -> bool:

@@ -59,7 +59,7 @@ def folder(instance: str) -> Path:
 
 def address(cidr: str, used: Iterable[str]) -> str:
     """Return the container's own address: the last one of the network that nobody has."""
-    taken = {ipaddress.ip_address(one) for one in used}
+    taken = {ipaddress.ip_address(address) for address in used}
     network = ipaddress.ip_network(cidr)
     for number in range(int(network.broadcast_address) - 1, int(network.network_address), -1):
         if ipaddress.ip_address(number) not in taken:
@@ -84,7 +84,7 @@ def options(instance: str, label: str, network: str, own: str) -> list[str]:
 def address_commands(addresses: Iterable[str], cidr: str) -> str:
     """Return what `ip -batch` reads to give the container all addresses; replacing what is there is no mistake."""
     length = ipaddress.ip_network(cidr).prefixlen
-    return "".join(f"address replace {one}/{length} dev eth0\n" for one in addresses)
+    return "".join(f"address replace {address}/{length} dev eth0\n" for address in addresses)
 
 
 def node_files() -> dict[str, tuple[int, bytes]]:
@@ -148,15 +148,15 @@ def serving(instance: str) -> bool:
 
 def kept_off(instance: str, names: Iterable[str]) -> set[str]:
     """Return which of these nodes their BMCs switched off, or left in firmware or installer: they stay so."""
-    found = set()
+    kept = set()
     for name in names:
         # The state is root's. What is in it: molecule/virtual_hal/bmc/state.py.
         path = folder(instance) / f"{name}.json"
         said = capture(as_root(["sh", "-c", '[ ! -e "$0" ] || cat "$0"', str(path)]))
         state = json.loads(said or "{}")
         if state and (not state["power"] or state["in_firmware"]):
-            found.add(name)
-    return found
+            kept.add(name)
+    return kept
 
 
 def wait_for_end(instance: str) -> None:

@@ -102,7 +102,7 @@ def load(path: Path) -> list[Recipe]:
     except (OSError, yaml.YAMLError) as error:
         raise VirtualNodesError(f"{path}: cannot be read: {error}") from None
     except ValidationError as error:
-        lines = [f"{path}: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        lines = [f"{path}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()]
         raise VirtualNodesError("\n".join(lines)) from None
 
 
@@ -217,13 +217,13 @@ def _deb(name: str, sha256: str, folder: Path) -> Path:
         except OSError as error:
             errors.append(f"{archive}/{name}: {error}")
             continue
-        found = hashlib.sha256(content).hexdigest()
-        if found == sha256:
+        checksum = hashlib.sha256(content).hexdigest()
+        if checksum == sha256:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.with_suffix(".new").write_bytes(content)
             path.with_suffix(".new").rename(path)
             return path
-        errors.append(f"{archive}/{name}: has sha256 {found}, declared is {sha256}")
+        errors.append(f"{archive}/{name}: has sha256 {checksum}, declared is {sha256}")
     raise VirtualNodesError("an interpreter of the conda channels cannot be had:\n" + "\n".join(errors))
 
 

@@ -33,10 +33,10 @@ def default_mirrors() -> tuple[str, str]:
     if program is None:
         raise VirtualNodesError("mmdebstrap is missing: apt install mmdebstrap")
     text = Path(program).read_text(encoding="utf-8", errors="replace")
-    found = [re.search(rf"'(https?://[\w.]+/{name})'", text) for name in ("debian", "debian-security")]
-    if not all(found):
+    mirrors = [re.search(rf"'(https?://[\w.]+/{name})'", text) for name in ("debian", "debian-security")]
+    if not all(mirrors):
         raise VirtualNodesError(f"{program} names no mirror of Debian: add one to this host's apt sources")
-    mirror, security = (match[1] for match in found if match)
+    mirror, security = (match[1] for match in mirrors if match)
     return mirror, security
 
 
@@ -127,10 +127,10 @@ class Apt:
         wanted = sorted(set(packages))
         command = ["env", f"--chdir={self.debs}", "apt-get", *self.options, "-q", "download", *wanted]
         logged(command, log, "downloading Debian packages")
-        found = {}
+        paths = {}
         for name in wanted:
             files = sorted(self.debs.glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
             if not files:
                 raise VirtualNodesError(f"apt downloaded no file for {name}; see {log}")
-            found[name] = files[-1]
-        return found
+            paths[name] = files[-1]
+        return paths

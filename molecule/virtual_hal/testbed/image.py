@@ -83,7 +83,7 @@ def export(arch: str = "x86_64", variant: str = "normal") -> Path:
         if not target.is_file():
             _export(name, target, cache_dir() / "log" / f"image-export-{arch}-{variant}.log")
             for old in folder.glob(f"root-hal-node-{arch}-*.tar.gz" if variant == "normal" else f"root-*-{variant}-*"):
-                if old != target and (variant != "normal" or not any(f"-{one}-" in old.name for one in VARIANTS)):
+                if old != target and (variant != "normal" or not any(f"-{other}-" in old.name for other in VARIANTS)):
                     old.unlink()
     return target
 

@@ -102,7 +102,7 @@ def grub_environment(name: str) -> str:
 def package(kernel: str, arch: str) -> bytes:
     """Return an RPM, kernel-VERSION-RELEASE, with what `files` has of the kernel itself and not of its boot entry."""
     owned = ("boot/vmlinuz", "boot/init", "usr/")
-    made = {path: one for path, one in files(kernel, arch).items() if path.startswith(owned)}
+    made = {path: file for path, file in files(kernel, arch).items() if path.startswith(owned)}
     with tempfile.TemporaryDirectory(prefix="hal-kernel-") as folder:
         return rpm(Path(folder), kernel, arch, made).read_bytes()
 
@@ -128,14 +128,14 @@ def rpm(
         file.chmod(mode)
     lines = [f'%attr({mode:04o}, root, root) "/{path}"' for path, (mode, _) in sorted(made.items())]
     words = {"version": version, "release": build, "arch": arch, "root": work / "root", "files": "\n".join(lines)}
-    more = "".join(f"Provides: {one}\n" for one in provides)
+    more = "".join(f"Provides: {provided}\n" for provided in provides)
     (work / "kernel.spec").write_text(SPEC.format(provides=more, **words))
     settings = {"_topdir": work, "_rpmdir": work / "out", "_build_name_fmt": NAME}
     defined = [word for name, value in settings.items() for word in ("--define", f"{name} {value}")]
     command = [need("rpmbuild", "rpm"), "-bb", "--quiet", f"--target={target}", *defined]
     capture([*command, work / "kernel.spec"])
-    (found,) = (work / "out").glob("*.rpm")
-    return found
+    (built,) = (work / "out").glob("*.rpm")
+    return built
 
 
 def module(kernel: str, arch: str, path: str) -> bytes:

@@ -605,7 +605,7 @@ def _remove_containers(instance: str) -> list[str]:
     removed: list[str] = []
     for left in reversed(range(REMOVALS)):
         ids = [entry["id"] for entry in _containers(instance).values()]
-        removed += [one for one in ids if one not in removed]
+        removed += [container for container in ids if container not in removed]
         try:
             if ids:
                 capture([PODMAN, "rm", "--force", "--time=0", "--volumes", *ids])

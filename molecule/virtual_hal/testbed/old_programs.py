@@ -52,21 +52,21 @@ class Program:
 
 def programs(table: Path = TABLE) -> dict[str, Program]:
     """Return every program of the table by name; raise VirtualNodesError that names the entry that is wrong."""
-    found: dict[str, Program] = {}
+    programs: dict[str, Program] = {}
     for package, entry in yaml.safe_load(table.read_text()).items():
         title = f"{package} {entry['version']}"
         for names, fields in (entry.get("programs") or {}).items():
             for name in names.split():
-                _add(found, Program(name, title, _fields(name, fields)))
+                _add(programs, Program(name, title, _fields(name, fields)))
         for name in entry.get("absent", "").split():
-            _add(found, Program(name, title, absent=True))
-    return found
+            _add(programs, Program(name, title, absent=True))
+    return programs
 
 
-def _add(found: dict[str, Program], program: Program) -> None:
-    if program.name in found:
+def _add(programs: dict[str, Program], program: Program) -> None:
+    if program.name in programs:
         raise VirtualNodesError(f"{TABLE.name}: {program.name}: is there twice")
-    found[program.name] = program
+    programs[program.name] = program
 
 
 def _fields(name: str, entry: dict[str, Any]) -> tuple[tuple[str, str], ...]:

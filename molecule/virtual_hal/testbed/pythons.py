@@ -57,7 +57,7 @@ def build() -> Path:
 def _recipes() -> list[Recipe]:
     """Return the interpreters and the libraries that they need."""
     every = channel.load(channel.RECIPES / "packages.yml")
-    return [one for one in every if one.libraries or (one.payload and _release(one) in VERSIONS)]
+    return [recipe for recipe in every if recipe.libraries or (recipe.payload and _release(recipe) in VERSIONS)]
 
 
 def _release(recipe: Recipe) -> str:

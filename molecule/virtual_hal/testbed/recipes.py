@@ -106,7 +106,7 @@ def load(path: Path) -> dict[str, Recipe]:
     findings += _cross_check(recipes, lines, path.parent / "files")
     if findings:
         findings.sort(key=lambda finding: finding.line)
-        raise RecipeError("\n".join(f"{path}:{found.line}: {found.field}: {found.text}" for found in findings))
+        raise RecipeError("\n".join(f"{path}:{finding.line}: {finding.field}: {finding.text}" for finding in findings))
     return recipes
 
 
@@ -120,10 +120,10 @@ def _explain(problem: Any) -> str:
 
 def _cross_check(recipes: dict[str, Recipe], lines: LocationLines, files: Path) -> list[Finding]:
     """Find what a single field cannot show: references to packages, owners and files that do not exist."""
-    found = []
+    findings = []
 
     def add(text: str, *where: str | int) -> None:
-        found.append(Finding(_line(lines, where), ".".join(map(str, where)), text))
+        findings.append(Finding(_line(lines, where), ".".join(map(str, where)), text))
 
     for name, recipe in recipes.items():
         own = [path for path in (files / name).rglob("*") if path.is_file()]
@@ -154,7 +154,7 @@ def _cross_check(recipes: dict[str, Recipe], lines: LocationLines, files: Path) 
             for index, unit in enumerate(recipe.units):
                 if unit not in shipped:
                     add(f"no file {unit} in files/{name}/usr/lib/systemd/system/", name, "units", index)
-    return found
+    return findings
 
 
 def _users_of(names: tuple[str, ...], recipes: dict[str, Recipe]) -> set[str]:

@@ -72,7 +72,7 @@ def _build(target: Path, arch: str) -> None:
         result = work / "repository"
         result.mkdir()
 
-        def one(name: str) -> None:
+        def build(name: str) -> None:
             own_log = log.with_name(f"package-{arch}-{name}.log")
             own_log.unlink(missing_ok=True)
             made = rpm.build(name, declared[name], debs, RECIPES / "files", work / name, arch, own_log)
@@ -80,7 +80,7 @@ def _build(target: Path, arch: str) -> None:
             own_log.unlink(missing_ok=True)
 
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            list(pool.map(one, declared))
+            list(pool.map(build, declared))
         sign(result, work / "gnupg", log)
         logged(["createrepo_c", "--quiet", result], log, "indexing the package repository")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -110,16 +110,16 @@ def _download(declared: Mapping[str, recipes.Recipe], arch: str, log: Path) -> d
         newer = debian.Apt(cache_dir() / "packages" / f"debian-{arch}-{suite}", arch, suite)
         try:
             newer.update(log)
-            found = newer.download(packages, log)
+            fetched = newer.download(packages, log)
         except VirtualNodesError as error:
             needed = ", ".join(sorted(set(packages.values())))
             raise VirtualNodesError(
                 f"Debian {suite} cannot be read, which has what package {needed} is made of: {error}"
             ) from None
-        twice = sorted(debs.keys() & found.keys())
+        twice = sorted(debs.keys() & fetched.keys())
         if twice:
             raise VirtualNodesError(f"recipes.yml: {twice[0]} is wanted from {suite} and from another suite")
-        debs |= found
+        debs |= fetched
     if any(recipe.private for recipe in declared.values()):
         own = debian.Apt(cache_dir() / "packages" / "debian-tools", os.uname().machine)
         own.update(log)

@@ -63,16 +63,22 @@ class Scale(BaseModel):
     @property
     def used(self) -> dict[str, FileSystem]:
         """Those that arrays serve by Spectrum Scale."""
-        return {name: one for name, one in self.file_systems.items() if one.kind == KIND and one.arrays}
+        return {
+            name: file_system
+            for name, file_system in self.file_systems.items()
+            if file_system.kind == KIND and file_system.arrays
+        }
 
     @property
     def arrays(self) -> list[str]:
         """The arrays, each once."""
-        return sorted({array for one in self.used.values() for array in one.arrays})
+        return sorted({array for file_system in self.used.values() for array in file_system.arrays})
 
     def reaches(self, node: str) -> bool:
         """Return whether a node reaches the arrays: it mounts what they serve, or administers them."""
-        return bool(self.used) and (node in self.admins or any(node in one.clients for one in self.used.values()))
+        return bool(self.used) and (
+            node in self.admins or any(node in file_system.clients for file_system in self.used.values())
+        )
 
 
 def volume(instance: str) -> str:
@@ -87,7 +93,7 @@ def node_file(machine: Machine) -> bytes:
 
 def array_addresses(names: Iterable[str], cidr: str, used: Iterable[str]) -> dict[str, str]:
     """Return addresses for arrays: the last ones of the network that nobody has, in order."""
-    taken = {ipaddress.ip_address(one) for one in used}
+    taken = {ipaddress.ip_address(address) for address in used}
     at = ipaddress.ip_network(cidr).broadcast_address - 1
     made = {}
     for name in sorted(names, reverse=True):
@@ -115,8 +121,8 @@ def cluster(scale: Scale, domain: str, addresses: Mapping[str, str], admins: Ite
         "identity": str(int(digest[:15], 16) + 10**18),
         "release": RELEASE,
         "nodes": nodes,
-        "file_systems": [_file_system(one, scale.used[one], digest) for one in scale.used],
-        "disks": [disk for one in scale.used for disk in _disks(one, scale.used[one], suffix)],
+        "file_systems": [_file_system(share, scale.used[share], digest) for share in scale.used],
+        "disks": [disk for share in scale.used for disk in _disks(share, scale.used[share], suffix)],
         "classes": {SERVERS: [array + suffix for array in addresses]},
         "settings": {
             "dmapiFileHandleSize": {"": "32"},
@@ -130,22 +136,22 @@ def cluster(scale: Scale, domain: str, addresses: Mapping[str, str], admins: Ite
     }
 
 
-def _file_system(name: str, one: FileSystem, digest: str) -> dict[str, Any]:
+def _file_system(name: str, file_system: FileSystem, digest: str) -> dict[str, Any]:
     return {
         "name": name,
-        "mount": one.mount,
-        "block_size": (one.block_size_kb or BLOCK_SIZE_KB) * 1024,
+        "mount": file_system.mount,
+        "block_size": (file_system.block_size_kb or BLOCK_SIZE_KB) * 1024,
         "log_size": LOG_SIZE,
         "uid": f"{digest[:8].upper()}:{hashlib.sha256(name.encode()).hexdigest()[:8].upper()}",
         "created": "Mon Jan 20 12:00:00 2020",
     }
 
 
-def _disks(name: str, one: FileSystem, suffix: str) -> list[dict[str, Any]]:
+def _disks(name: str, file_system: FileSystem, suffix: str) -> list[dict[str, Any]]:
     """Return the volumes of a file system; each array serves its own first."""
     made = []
-    for array in one.arrays:
-        others = [other for other in one.arrays if other != array]
+    for array in file_system.arrays:
+        others = [other for other in file_system.arrays if other != array]
         for number in range(1, NSDS_PER_ARRAY + 1):
             label = f"{name}_{array}_{number}"
             made.append(
@@ -163,7 +169,7 @@ def files(content: Mapping[str, Any]) -> Files:
     """Return mode and content of the volume's files; a path that ends in / is a folder."""
     # Users reach what is served by mounts only.
     made: Files = {"nodes/": (0o755, b""), f"{SERVED}/": (0o700, b"")}
-    made |= {f"{SERVED}/{one['name']}/": (0o755, b"") for one in content["file_systems"]}
+    made |= {f"{SERVED}/{file_system['name']}/": (0o755, b"") for file_system in content["file_systems"]}
     made["cluster.json"] = (0o644, (json.dumps(content, indent=1) + "\n").encode())
     return made
 
@@ -173,12 +179,12 @@ def homes(scale: Scale) -> tuple[Files, dict[str, tuple[int, int]]]:
 
     A home has what the image has in /etc/skel, as useradd and pam_mkhomedir leave it.
     """
-    folders = [f"{SERVED}/{name}/" for name, one in scale.used.items() if one.mount == HOME]
+    folders = [f"{SERVED}/{name}/" for name, file_system in scale.used.items() if file_system.mount == HOME]
     made: Files = {}
     owners: dict[str, tuple[int, int]] = {}
     for path, numbers in ((f"{folder}{user}/", numbers) for folder in folders for user, numbers in ACCOUNTS.items()):
         own: Files = {path: (0o700, b"")}
-        own |= {f"{path}{one.name}": (0o644, one.read_bytes()) for one in sorted(SKEL.iterdir())}
+        own |= {f"{path}{source.name}": (0o644, source.read_bytes()) for source in sorted(SKEL.iterdir())}
         made |= own
         owners |= dict.fromkeys(own, numbers)
     return made, owners

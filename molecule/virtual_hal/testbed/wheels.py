@@ -37,7 +37,7 @@ def bring(name: str, sha256: str, python: str, folder: Path) -> Path:
             [
                 sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
                 "--only-binary=:all:", "--implementation=cp", f"--python-version={python}",
-                f"--abi={abi}", *(f"--platform={one}" for one in platforms.split(".")),
+                f"--abi={abi}", *(f"--platform={platform}" for platform in platforms.split(".")),
                 f"--dest={path.parent}", f"{package}=={version}",
             ],
             capture_output=True, text=True, check=False,
@@ -46,9 +46,9 @@ def bring(name: str, sha256: str, python: str, folder: Path) -> Path:
             said = [line for line in done.stderr.splitlines() if "WARNING" not in line]
             why = (said or ["another file came"])[-1]
             raise VirtualNodesError(f"{name} cannot be had: {why}")
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != sha256:
-        raise VirtualNodesError(f"{path}: has sha256 {found}, declared is {sha256}")
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+    if checksum != sha256:
+        raise VirtualNodesError(f"{path}: has sha256 {checksum}, declared is {sha256}")
     return path
 
 

@@ -56,8 +56,8 @@ class BmcSite:
 
     def bmc(self, name: str) -> tuple[str, str]:
         """Return kind and address of a node's BMC."""
-        found = self.cluster.node(name)["bmc"]
-        return found["kind"], found["address"]
+        bmc = self.cluster.node(name)["bmc"]
+        return bmc["kind"], bmc["address"]
 
     def play(self, playbook: str, *arguments: str, **variables: Any) -> ansible_run.Run:
         """Run a playbook of the toolkit."""
@@ -109,18 +109,18 @@ class BmcSite:
 
     def fingerprints(self, names: Iterable[str]) -> dict[str, str]:
         """Return by what BMCs are known that came from the factory: of their certificates."""
-        found = {}
+        fingerprints = {}
         for name in names:
             kind, address = self.bmc(name)
             if kind != "ipmi":
                 certificate = ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate((address, 443)))
-                found[name] = "sha256:" + hashlib.sha256(certificate).hexdigest()
-        return found
+                fingerprints[name] = "sha256:" + hashlib.sha256(certificate).hexdigest()
+        return fingerprints
 
     def write_fingerprints(self) -> None:
         """Write them down for all BMCs, where the scenario's inventory reads them."""
-        found = self.fingerprints(self.cluster.slice("nodes"))
-        (STATE / f"bmc-{self.instance}-fingerprints.json").write_text(json.dumps(found))
+        fingerprints = self.fingerprints(self.cluster.slice("nodes"))
+        (STATE / f"bmc-{self.instance}-fingerprints.json").write_text(json.dumps(fingerprints))
 
     def login(self, name: str, password: str) -> bool:
         """Return whether a BMC lets its user in by IPMI; the password is in the environment."""
@@ -146,7 +146,11 @@ class BmcSite:
 
     def secrets(self) -> list[str]:
         """Return words that nobody may see. ADMIN is a user's name too."""
-        return [one for one in (self.password or _read(STATE / "secrets/bmc_password"), DELIVERED["openbmc"]) if one]
+        return [
+            password
+            for password in (self.password or _read(STATE / "secrets/bmc_password"), DELIVERED["openbmc"])
+            if password
+        ]
 
     def _watch(self, ended: threading.Event) -> None:
         while not ended.wait(0.3):
@@ -189,10 +193,10 @@ class BmcSite:
     def until(self, what: str, condition: Callable[[], Any], name: str = "") -> Any:
         """Return what the condition gives as soon as it is something; the console is shown when it never is."""
         end = time.monotonic() + LONG_SECONDS
-        while not (found := condition()):
+        while not (value := condition()):
             assert time.monotonic() < end, f"{what} never happened\n{self.console(name) if name else ''}"
             time.sleep(0.5)
-        return found
+        return value
 
     def answers(self, name: str) -> bool:
         """Return whether a node answers by ssh, with a certificate of the site, and has come up."""
@@ -211,7 +215,7 @@ class BmcSite:
 
     def boot_node(self, name: str) -> BootNode:
         """Return a node as provisioning sees it."""
-        return boot_node(next(one for one in self.cluster.slice("boot") if one["name"] == name))
+        return boot_node(next(entry for entry in self.cluster.slice("boot") if entry["name"] == name))
 
     @property
     def server_address(self) -> str:
@@ -269,7 +273,7 @@ class BmcSite:
         image = capture([PODMAN, "ps", "--all", mine, "--format={{.Image}}"]).strip()
         # What podman mounts in a container is none of the image's.
         places = ("dev", "proc", "run/*", "sys", "tmp/*", "etc/hostname", "etc/hosts", "etc/resolv.conf")
-        leave = " ".join(f"--exclude='./{one}'" for one in places)
+        leave = " ".join(f"--exclude='./{place}'" for place in places)
         script = (
             "cat >/tmp/kernel.rpm; rpm --install --force-debian --nosignature /tmp/kernel.rpm >&2; "
             f"exec tar --one-file-system --anchored {leave} --numeric-owner --acls --xattrs -C / -cf - ."
@@ -310,8 +314,8 @@ class BmcSite:
 
     def source(self, image: Path) -> Source:
         """Return an image as a kickstart file names it."""
-        found = images.signed(image, self.image_key.with_suffix(".pem"))
-        return Source(image=found, image_url=f"http://{self.server_address}/images/{image.name}")
+        signed = images.signed(image, self.image_key.with_suffix(".pem"))
+        return Source(image=signed, image_url=f"http://{self.server_address}/images/{image.name}")
 
     def configurations(self) -> str:
         """Return what the server has of all nodes: leases, options, and what they boot as a rule."""

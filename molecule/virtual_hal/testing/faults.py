@@ -99,12 +99,12 @@ class File(pytest.File):
 def results_of(printed: str) -> Results:
     """What Ansible's JSON says; nothing where it has none, so that each test fails and none begins the run again."""
     try:
-        found = json.loads(printed[printed.index("{\n") :])["plays"]
+        played = json.loads(printed[printed.index("{\n") :])["plays"]
         return {
             play["play"]["name"]: {
                 task["task"]["name"]: result for task in play["tasks"] for result in task["hosts"].values()
             }
-            for play in found
+            for play in played
         }
     except (ValueError, KeyError):
         return {"": {"run": {"failed": True, "msg": printed[-2000:]}}}
@@ -121,14 +121,14 @@ def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
         yield _play(FIRST.format(node=node), node, [look])
     for number, fault in enumerate(faults):
         paths = " ".join(map(shlex.quote, fault.get("keep", [])))
-        one = {"role": fault["role"], "limit_ids": [fault["promise"]]}
+        promise = {"role": fault["role"], "limit_ids": [fault["promise"]]}
         declared, saved = fault.get("declared", {}), SAVED if paths else ":"
         tasks = [
             *([_shell("save", SAVE.format(paths=paths))] if paths else []),
             *([_shell("first", f"{saved}\n{fault['first']}")] if "first" in fault else []),
-            _ask("before", one, "(said | unique) == ['pass']", HOLDS, declared if "plant" in fault else {}),
+            _ask("before", promise, "(said | unique) == ['pass']", HOLDS, declared if "plant" in fault else {}),
             *([_shell("plant", f"{saved}\n{fault['plant']}")] if "plant" in fault else []),
-            _ask("ask", one, f"'{finds(fault)}' in said", BREAKS, declared),
+            _ask("ask", promise, f"'{finds(fault)}' in said", BREAKS, declared),
             *([_shell("put back", PUT_BACK.format(paths=paths))] if paths else []),
             *([_shell("undo", fault["undo"])] if "undo" in fault else []),
         ]
@@ -220,15 +220,17 @@ def unnoticed(fault: Fault, tasks: Mapping[str, Mapping[str, Any]]) -> str:
             return f"{name} on {fault['node']}: {result.get('stderr') or result.get('msg')}"
     did = fault.get("plant") or f"{fault['declared']} is declared"
     before, after = (tasks.get(name, {}).get("results") or [] for name in ("before", "ask"))
-    if {one["status"] for one in before} != {"pass"}:
+    if {result["status"] for result in before} != {"pass"}:
         return "\n".join([f"{fault['node']}: does not hold before: {did}", *_seen(before)])
-    if finds(fault) not in [one["status"] for one in after]:
+    if finds(fault) not in [result["status"] for result in after]:
         return "\n".join([f"{fault['node']}: not {finds(fault)} after: {did}", *_seen(after)])
     return ""
 
 
 def _seen(results: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-    seen = [f"{one['id']}: {one['status']}, observed {one['observed']!r} {one['reason']}" for one in results]
+    seen = [
+        f"{result['id']}: {result['status']}, observed {result['observed']!r} {result['reason']}" for result in results
+    ]
     return seen or ["nothing was asked"]
 
 
@@ -240,9 +242,11 @@ def left(first: Mapping[str, Any], last: Mapping[str, Any]) -> Sequence[str]:
     if last.get("unreachable"):
         return [str(last.get("msg", "was not asked"))]
     gone = held - _held(last)
-    return _seen([one for one in last.get("results", []) if (one["role"], one["id"]) in gone]) if gone else []
+    return (
+        _seen([result for result in last.get("results", []) if (result["role"], result["id"]) in gone]) if gone else []
+    )
 
 
 def _held(look: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Role and id of each promise that holds."""
-    return {(one["role"], one["id"]) for one in look.get("results", []) if one["status"] == "pass"}
+    return {(result["role"], result["id"]) for result in look.get("results", []) if result["status"] == "pass"}

@@ -83,8 +83,8 @@ def units(host: Host) -> dict[str, str]:
 
 def processes(host: Host) -> dict[str, str]:
     """The process of each unit that runs."""
-    found = {name: str(host.check_output(f"systemctl show --property MainPID {name}")) for name in UNITS}
-    return {name: pid for name, pid in found.items() if pid not in ("", "MainPID=0", "0")}
+    pids = {name: str(host.check_output(f"systemctl show --property MainPID {name}")) for name in UNITS}
+    return {name: pid for name, pid in pids.items() if pid not in ("", "MainPID=0", "0")}
 
 
 def jobs(node: Node) -> dict[str, str]:
@@ -111,7 +111,7 @@ def lets_in(cluster: Cluster, name: str) -> bool:
     """Whether the administrator's own key still opens a node."""
     known = (f"UserKnownHostsFile={STATE / 'known_hosts'}", f"HostKeyAlias={name}")
     options = ("IdentitiesOnly=yes", "ControlPath=none", "BatchMode=yes", *known)
-    argv = ["ssh", "-F", "none", "-i", str(OWN_KEY), *(word for one in options for word in ("-o", one))]
+    argv = ["ssh", "-F", "none", "-i", str(OWN_KEY), *(word for option in options for word in ("-o", option))]
     argv += [f"root@{cluster.node(name)['addresses']['management']}", "true"]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     return done.returncode == 0

@@ -68,15 +68,15 @@ class Watch:
 
     def half_served(self) -> list[str]:
         """Return moments at which a node could have got a job though it was nobody's, twice in a row."""
-        found = []
+        moments = []
         for before, after in zip(self.samples, self.samples[1:], strict=False):
             for node, (step, state) in after.records.items():
                 ended = state in ("failed", "aborted")
                 nobodys = step in NOBODYS if state == "going" else ended and step not in UNTOUCHED
                 # Twice, with the same record: one sample is not one moment.
                 if nobodys and before.records.get(node) == (step, state) and before.usable(node) and after.usable(node):
-                    found.append(f"{node} was {after.slurm[node]} while it was {state} at {step}")
-        return found
+                    moments.append(f"{node} was {after.slurm[node]} while it was {state} at {step}")
+        return moments
 
     def fewest_usable(self, nodes: Sequence[str]) -> int:
         """Return how many of these nodes jobs could begin on, at the moment when they were fewest."""
@@ -191,9 +191,9 @@ class ReimageSite(BmcSite):
         """Return the code that the playbook shows for these nodes."""
         shown = self.plan(nodes, **variables)
         assert shown.status == 0, shown.explain()
-        found = CODE.search(shown.words)
-        assert found, shown.output[-3000:]
-        return found[1]
+        matched = CODE.search(shown.words)
+        assert matched, shown.output[-3000:]
+        return matched[1]
 
     def confirmed(self, nodes: str, code: str, *arguments: str, **variables: Any) -> Run:
         """Run the playbook with a code, to its end."""
@@ -233,11 +233,11 @@ class ReimageSite(BmcSite):
         """Wait until a node is at a step of what was begun last."""
 
         def there() -> bool:
-            found = self.record(node)
-            if not found or found["revision"] <= self._before.get(node, 0):
+            record = self.record(node)
+            if not record or record["revision"] <= self._before.get(node, 0):
                 return False
-            assert found["state"] == "going", f"{found['state']} at {found['step']}: {found['reason']}"
-            return bool(found["step"] == step)
+            assert record["state"] == "going", f"{record['state']} at {record['step']}: {record['reason']}"
+            return bool(record["step"] == step)
 
         self.until(f"{node} at step {step}", there, node)
 
@@ -261,14 +261,14 @@ class ReimageSite(BmcSite):
     def job_state(self, job: str) -> str:
         """Return a job's state as slurmctld has it."""
         said = self.ssh(SERVER, f"scontrol --oneliner show job {job}").stdout.decode()
-        found = re.search(r"JobState=([A-Z_]+)", said)
-        return found[1] if found else ""
+        matched = re.search(r"JobState=([A-Z_]+)", said)
+        return matched[1] if matched else ""
 
     def job_field(self, job: str, name: str) -> str:
         """Return a word of what slurmctld says of a job."""
-        found = re.search(rf"\b{name}=(\S*)", self.slurm(f"scontrol --oneliner show job {job}"))
-        assert found, f"job {job} has no {name}"
-        return found[1]
+        matched = re.search(rf"\b{name}=(\S*)", self.slurm(f"scontrol --oneliner show job {job}"))
+        assert matched, f"job {job} has no {name}"
+        return matched[1]
 
     def cancel(self, *jobs: str) -> None:
         """Cancel jobs; those that have ended are left."""

@@ -89,20 +89,22 @@ class Gpu:
     def processes(self) -> list[dict[str, Any]]:
         """Those that live."""
         return [
-            one for one in self.volatile.get("processes", []) if (self._machine.root / f"proc/{one['pid']}").exists()
+            process
+            for process in self.volatile.get("processes", [])
+            if (self._machine.root / f"proc/{process['pid']}").exists()
         ]
 
     @property
     def memory_used(self) -> int:
-        return sum(one["memory_mib"] for one in self.processes)
+        return sum(process["memory_mib"] for process in self.processes)
 
 
 def library(machine: Machine) -> str:
     """Return the version of the installed library, which its file's name has."""
-    found = sorted((machine.root / "usr/lib64").glob("libnvidia-ml.so.[0-9]*.[0-9]*"))
-    if not found:
+    libraries = sorted((machine.root / "usr/lib64").glob("libnvidia-ml.so.[0-9]*.[0-9]*"))
+    if not libraries:
         raise NvmlError(12, "NVML Shared Library couldn't be found or loaded")
-    return str(found[-1].name.partition(".so.")[2])
+    return str(libraries[-1].name.partition(".so.")[2])
 
 
 def module(machine: Machine) -> str | None:

@@ -90,12 +90,12 @@ def gpu_log(gpu: Any) -> list[Entry]:
     active = {True: "Active", False: "Not Active"}
     processes = [
         (None, "process_info", [
-            ("Process ID", "pid", one["pid"]),
+            ("Process ID", "pid", process["pid"]),
             ("    Type", "type", "C"),
-            ("    Name", "process_name", one.get("name", "python")),
-            ("    Used GPU Memory", "used_memory", f"{one['memory_mib']} MiB"),
+            ("    Name", "process_name", process.get("name", "python")),
+            ("    Used GPU Memory", "used_memory", f"{process['memory_mib']} MiB"),
         ])
-        for one in gpu.processes
+        for process in gpu.processes
     ]  # fmt: skip
     return [
         ("Product Name", "product_name", gpu.hardware["model"]),

@@ -78,13 +78,13 @@ ALIASES = {
     "retired_pages.dbe": "retired_pages.double_bit.count",
 }
 APP_QUERIES: dict[str, tuple[Callable[[Gpu, dict[str, Any]], Any], str | None]] = {
-    "gpu_uuid": (lambda gpu, one: gpu.hardware["uuid"], None),
-    "gpu_bus_id": (lambda gpu, one: gpu.bus_id, None),
-    "gpu_serial": (lambda gpu, one: gpu.hardware["serial"], None),
-    "gpu_name": (lambda gpu, one: gpu.hardware["model"], None),
-    "pid": (lambda gpu, one: one["pid"], None),
-    "process_name": (lambda gpu, one: one.get("name", "python"), None),
-    "used_gpu_memory": (lambda gpu, one: one["memory_mib"], "MiB"),
+    "gpu_uuid": (lambda gpu, process: gpu.hardware["uuid"], None),
+    "gpu_bus_id": (lambda gpu, process: gpu.bus_id, None),
+    "gpu_serial": (lambda gpu, process: gpu.hardware["serial"], None),
+    "gpu_name": (lambda gpu, process: gpu.hardware["model"], None),
+    "pid": (lambda gpu, process: process["pid"], None),
+    "process_name": (lambda gpu, process: process.get("name", "python"), None),
+    "used_gpu_memory": (lambda gpu, process: process["memory_mib"], "MiB"),
 }
 APP_ALIASES = {"used_memory": "used_gpu_memory", "name": "process_name"}
 
@@ -137,5 +137,5 @@ def query_apps(gpus: list[Gpu], names: str, form: str | None) -> list[str]:
         if name not in APP_QUERIES:
             raise Usage(f'Field "{given}" is not a valid field to query.\n')
         fields.append((given.strip(), APP_QUERIES[name]))
-    rows = [[read(gpu, one) for _, (read, _) in fields] for gpu in gpus for one in gpu.processes]
+    rows = [[read(gpu, process) for _, (read, _) in fields] for gpu in gpus for process in gpu.processes]
     return csv(fields, rows, form)  # type: ignore[arg-type]

@@ -55,8 +55,8 @@ YES_NO = ("yes", "no")
 
 def number(text: str) -> int | None:
     """Return the number of 128K, 4g or 512; None for what is none."""
-    found = re.fullmatch(r"(\d+)([kKmMgGtT]?)", text)
-    return int(found[1]) * UNITS.get(found[2].upper(), 1) if found else None
+    matched = re.fullmatch(r"(\d+)([kKmMgGtT]?)", text)
+    return int(matched[1]) * UNITS.get(matched[2].upper(), 1) if matched else None
 
 
 def _yes_no(name: str, default: str, at_once: bool = False, daemon: bool = True) -> Attribute:
@@ -149,10 +149,10 @@ SHOWN_AS = {"nsdBufSpace": "nsdbufspace"}
 
 def named(name: str) -> Attribute:
     """Return the attribute of a name in any case; Failed for a name that is none."""
-    found = BY_NAME.get(name.lower())
-    if found is None:
+    attribute = BY_NAME.get(name.lower())
+    if attribute is None:
         raise Failed(f"{{command}}: Attribute {name} is not known.")
-    return found
+    return attribute
 
 
 def shown(name: str) -> str:

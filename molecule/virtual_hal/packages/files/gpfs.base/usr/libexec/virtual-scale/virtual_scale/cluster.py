@@ -102,11 +102,13 @@ class Cluster:
 
     def file_system(self, name: str) -> FileSystem | None:
         """Return the file system of a name, with or without /dev/."""
-        return next((one for one in self.file_systems if one.name == name.removeprefix("/dev/")), None)
+        return next(
+            (file_system for file_system in self.file_systems if file_system.name == name.removeprefix("/dev/")), None
+        )
 
     def effective(self, node: Member) -> dict[str, str]:
         """Return the values set for a node: its own before those of its classes before everybody's."""
-        found = {}
+        settings = {}
         for attribute, values in self.settings.items():
             targets = [
                 node.short,
@@ -115,16 +117,16 @@ class Cluster:
             ]
             value = next((values[target] for target in targets if target in values), None)
             if value is not None:
-                found[attribute] = value
-        return found
+                settings[attribute] = value
+        return settings
 
 
 def from_json(text: str) -> Cluster:
     """Return the cluster of a file."""
     data: dict[str, Any] = json.loads(text)
-    data["nodes"] = [Member(**one) for one in data["nodes"]]
-    data["file_systems"] = [FileSystem(**one) for one in data["file_systems"]]
-    data["disks"] = [Disk(**one) for one in data["disks"]]
+    data["nodes"] = [Member(**node) for node in data["nodes"]]
+    data["file_systems"] = [FileSystem(**file_system) for file_system in data["file_systems"]]
+    data["disks"] = [Disk(**disk) for disk in data["disks"]]
     return Cluster(**data)
 
 
@@ -176,7 +178,7 @@ def write_node_files(cluster: Cluster, node: Member) -> None:
         place.NODE_DATA,
         f"%%home%%:20_MEMBER_NODE::{node.number}:{node.number}:{node.short}:{node.address}:{node.name}:\n",
     )
-    servers = ":".join([one.short for one in cluster.nodes if one.array][:2])
+    servers = ":".join([member.short for member in cluster.nodes if member.array][:2])
     write(
         place.MMSDRFS,
         f"%%9999%%:00_VERSION_LINE::1900:3:{cluster.generation}::lc:{servers}:0:/usr/bin/ssh:/usr/bin/scp:"

@@ -100,13 +100,13 @@ def mmchconfig(words: Sequence[str]) -> int:
 
 def _assignments(text: str) -> list[tuple[attributes.Attribute, str | None]]:
     """Return attributes and values; a value of None removes what was set. Values of lists have no comma."""
-    found = []
+    assigned = []
     for word in text.split(","):
         name, equals, value = word.partition("=")
         if not equals:
             usage("mmchconfig", f"Incorrect option: {word}")
-        found.append((attributes.named(name.strip()), None if value in ("", "DEFAULT") else value))
-    return found
+        assigned.append((attributes.named(name.strip()), None if value in ("", "DEFAULT") else value))
+    return assigned
 
 
 def _targets(cluster: Cluster, argument: str | None, chosen: Sequence[Member]) -> list[str]:
@@ -164,13 +164,13 @@ def mmdiag(words: Sequence[str]) -> int:
 def _config(cluster: Cluster, node: Member, for_programs: bool) -> None:
     values = daemon.running(node)
     if for_programs:
-        lines = ((name, one["value"], one["changed"]) for name, one in values.items())
+        lines = ((name, setting["value"], setting["changed"]) for name, setting in values.items())
         rows("mmdiag", "config", ("name", "value", "changed"), lines)
         return
     out("\n=== mmdiag: config ===")
     marks = {"": " ", "static": "!", "dynamic": "*"}
-    for name, one in values.items():
-        out(f" {marks[one['changed']]} {name} {one['value']}")
+    for name, setting in values.items():
+        out(f" {marks[setting['changed']]} {name} {setting['value']}")
 
 
 def _version(cluster: Cluster, node: Member, for_programs: bool) -> None:
@@ -195,9 +195,9 @@ WAITERS = (
 
 def _waiters(cluster: Cluster, node: Member, for_programs: bool) -> None:
     """Show a thread that waits for each file system that does not answer."""
-    hung = [one.name for one in cluster.file_systems if mounts.hung(one.name)]
+    hung = [file_system.name for file_system in cluster.file_systems if mounts.hung(file_system.name)]
     since = time.strftime("%Y-%m-%d_%H:%M:%S%z")
-    array = next((one.address for one in cluster.nodes if one.array), "")
+    array = next((member.address for member in cluster.nodes if member.array), "")
     reason = f"reason 'RPC wait' for NSD I/O completion on node {array} <c0n0>"
     if for_programs:
         lines = ((at, f"{at:016X}", "NSDIOWorkerThread", since, "60.0000", "monitored", "", "MsgRecordCondvar", reason,

@@ -46,7 +46,11 @@ def mounts_lock(node: Member, file_system: str) -> Path:
 
 def mounted_anywhere(cluster: Cluster, node: Member) -> list[str]:
     """Return the file systems that the node has mounted."""
-    return [one.name for one in cluster.file_systems if not node.array and locks.held(mounts_lock(node, one.name))]
+    return [
+        file_system.name
+        for file_system in cluster.file_systems
+        if not node.array and locks.held(mounts_lock(node, file_system.name))
+    ]
 
 
 def require(cluster: Cluster, node: Member) -> None:
@@ -80,8 +84,8 @@ def configured(cluster: Cluster, node: Member) -> Running:
 
 def running(node: Member) -> Running:
     """Return what the daemon runs with."""
-    found: Running = json.loads((place.of_node(node.short) / "running.json").read_text())
-    return found
+    values: Running = json.loads((place.of_node(node.short) / "running.json").read_text())
+    return values
 
 
 def change_running(node: Member, name: str, value: str) -> None:

@@ -71,11 +71,11 @@ def _shown(cluster: Cluster, node: Member | None) -> dict[str, object]:
         "state": daemon.state(cluster, node) if node else None,
         "knows_the_cluster": place.MMSDRFS.exists(),
         "mounts": {
-            one.file_system: {
-                "folder": one.folder,
-                "alive": node is not None and mounts.alive(node, one.file_system),
-                "hung": mounts.hung(one.file_system),
+            mount.file_system: {
+                "folder": mount.folder,
+                "alive": node is not None and mounts.alive(node, mount.file_system),
+                "hung": mounts.hung(mount.file_system),
             }
-            for one in mounts.table()
+            for mount in mounts.table()
         },
     }

@@ -15,9 +15,9 @@ FORMAT = "22.00 (5.0.4.0)"
 LOG_SIZES = (256 << 10, 1 << 30)
 
 
-def _details(cluster: Cluster, one: FileSystem) -> list[tuple[str, str, object, str]]:
+def _details(cluster: Cluster, file_system: FileSystem) -> list[tuple[str, str, object, str]]:
     """Return flag, field of -Y, value and description of what mmlsfs shows."""
-    disks = ";".join(disk.name for disk in cluster.disks if disk.file_system == one.name)
+    disks = ";".join(disk.name for disk in cluster.disks if disk.file_system == file_system.name)
     return [
         ("-f", "minFragmentSize", 8192, "Minimum fragment (subblock) size in bytes"),
         ("-i", "inodeSize", 4096, "Inode size in bytes"),
@@ -30,21 +30,21 @@ def _details(cluster: Cluster, one: FileSystem) -> list[tuple[str, str, object, 
         ("-D", "fileLockingSemantics", "nfs4", "File locking semantics in effect"),
         ("-k", "ACLSemantics", "nfs4", "ACL semantics in effect"),
         ("-n", "numNodes", 100, "Estimated number of nodes that will mount file system"),
-        ("-B", "blockSize", one.block_size, "Block size"),
+        ("-B", "blockSize", file_system.block_size, "Block size"),
         ("-Q", "quotasEnforced", "none", "Quotas enforced"),
         ("-V", "filesystemVersion", FORMAT, "Current file system version"),
-        ("--create-time", "create-time", one.created, "File system creation time"),
+        ("--create-time", "create-time", file_system.created, "File system creation time"),
         ("-z", "DMAPIEnabled", "No", "Is DMAPI enabled?"),
-        ("-L", "logfileSize", one.log_size, "Logfile size"),
+        ("-L", "logfileSize", file_system.log_size, "Logfile size"),
         ("-E", "exactMtime", "Yes", "Exact mtime mount option"),
         ("-S", "suppressAtime", "relatime", "Suppress atime mount option"),
         ("-K", "strictReplication", "whenpossible", "Strict replica allocation option"),
-        ("--uid", "UID", one.uid, "File system unique ID"),
+        ("--uid", "UID", file_system.uid, "File system unique ID"),
         ("-P", "storagePools", "system", "Disk storage pools in file system"),
         ("-d", "disks", disks, "Disks in file system"),
-        ("-A", "automaticMountOption", one.automount, "Automatic mount option"),
-        ("-o", "additionalMountOptions", one.options, "Additional mount options"),
-        ("-T", "defaultMountPoint", one.mount, "Default mount point"),
+        ("-A", "automaticMountOption", file_system.automount, "Automatic mount option"),
+        ("-o", "additionalMountOptions", file_system.options, "Additional mount options"),
+        ("-T", "defaultMountPoint", file_system.mount, "Default mount point"),
     ]
 
 
@@ -56,13 +56,15 @@ def _devices(cluster: Cluster, words: Sequence[str]) -> list[FileSystem]:
         return cluster.file_systems
     if words[0] == "all_remote":
         return []
-    found = []
+    file_systems = []
     for word in words[0].split(","):
-        one = cluster.file_system(word) or next((each for each in cluster.file_systems if each.mount == word), None)
-        if one is None:
+        file_system = cluster.file_system(word) or next(
+            (other for other in cluster.file_systems if other.mount == word), None
+        )
+        if file_system is None:
             raise Failed("{command}: " + NOT_KNOWN.format(name=word))
-        found.append(one)
-    return found
+        file_systems.append(file_system)
+    return file_systems
 
 
 def mmlsfs(words: Sequence[str]) -> int:
@@ -75,7 +77,10 @@ def mmlsfs(words: Sequence[str]) -> int:
     if not chosen:
         raise Failed("mmlsfs: No file systems were found.")
     wanted = [flag for flag in FLAGS if options.given(flag)]
-    shown = {one.name: [line for line in _details(cluster, one) if not wanted or line[0] in wanted] for one in chosen}
+    shown = {
+        file_system.name: [line for line in _details(cluster, file_system) if not wanted or line[0] in wanted]
+        for file_system in chosen
+    }
     if options.given("-Y"):
         lines = ((name, key, value, "") for name, details in shown.items() for _, key, value, _ in details)
         rows("mmlsfs", "", ("deviceName", "fieldName", "data", "remarks"), lines, also="/")
@@ -99,16 +104,16 @@ def mmchfs(words: Sequence[str]) -> int:
         usage("mmchfs", "Usage:\n  mmchfs Device [-A {yes | no}] [-L LogFileSize] [-T Mountpoint]")
     size = options.value("-L")
     with changing() as cluster:
-        (one,) = _devices(cluster, options.rest)
+        (file_system,) = _devices(cluster, options.rest)
         if options.value("-A") not in (None, "yes", "no"):
             raise Failed(f"mmchfs: Incorrect value {options.value('-A')} specified for option -A.")
-        in_use = mounts.of_all_nodes(cluster, one.name)
+        in_use = mounts.of_all_nodes(cluster, file_system.name)
         if options.value("-T") and in_use:
-            raise Failed(f"mmchfs: File system {one.name} is still mounted on {len(in_use)} node(s).")
+            raise Failed(f"mmchfs: File system {file_system.name} is still mounted on {len(in_use)} node(s).")
         if size is not None:
-            one.log_size = _log_size(size, one)
-        one.mount = options.value("-T") or one.mount
-        one.automount = options.value("-A") or one.automount
+            file_system.log_size = _log_size(size, file_system)
+        file_system.mount = options.value("-T") or file_system.mount
+        file_system.automount = options.value("-A") or file_system.automount
     if size is not None:
         note(
             "mmchfs: Attention: You must restart the GPFS daemons before the new log file\n"
@@ -120,10 +125,10 @@ def mmchfs(words: Sequence[str]) -> int:
     return 0
 
 
-def _log_size(text: str, one: FileSystem) -> int:
+def _log_size(text: str, file_system: FileSystem) -> int:
     size = attributes.number(text)
     low, high = LOG_SIZES
-    if size is None or not low <= size <= high or (size > one.block_size and size % one.block_size):
+    if size is None or not low <= size <= high or (size > file_system.block_size and size % file_system.block_size):
         raise Failed(f"mmchfs: Incorrect value {text} specified for option -L: {low} through {high}, whole blocks.")
     return size
 
@@ -140,13 +145,13 @@ def mmlsnsd(words: Sequence[str]) -> int:
             "mmlsnsd",
             "nsd",
             columns,
-            ((one.file_system, one.name, one.volume, ",".join(one.servers), "") for one in disks),
+            ((disk.file_system, disk.name, disk.volume, ",".join(disk.servers), "") for disk in disks),
         )
         return 0
     out("\n File system   Disk name    NSD servers                                    ")
     out("-" * 75)
-    for one in disks:
-        out(f" {one.file_system:<13} {one.name:<12} {','.join(server.partition('.')[0] for server in one.servers)}")
+    for disk in disks:
+        out(f" {disk.file_system:<13} {disk.name:<12} {','.join(server.partition('.')[0] for server in disk.servers)}")
     out()
     return 0
 
@@ -160,7 +165,10 @@ def mmlsmount(words: Sequence[str]) -> int:
     cluster, _ = joined()
     if len(options.rest) != 1:
         usage("mmlsmount", "Usage:\n  mmlsmount {Device | all | all_local | all_remote} [-L] [-Y]")
-    used = {one.name: mounts.of_all_nodes(cluster, one.name) for one in _devices(cluster, options.rest)}
+    used = {
+        file_system.name: mounts.of_all_nodes(cluster, file_system.name)
+        for file_system in _devices(cluster, options.rest)
+    }
     if options.given("-Y"):
         lines: list[tuple[object, ...]] = []
         for name, nodes in used.items():
@@ -197,7 +205,7 @@ def mmmount(words: Sequence[str]) -> int:
     argument = options.value("-N") or ("all" if options.given("-a") else None)
     nodes = [node for node in (select.nodes(cluster, argument) if argument else [this]) if not node.array]
     folder = options.rest[1] if len(options.rest) == 2 else ""
-    failed = [on_nodes(nodes, ["mount", one.name, folder, options.value("-o") or ""]) for one in chosen]
+    failed = [on_nodes(nodes, ["mount", file_system.name, folder, options.value("-o") or ""]) for file_system in chosen]
     if any(failed):
         raise Failed
     return 0
@@ -215,10 +223,13 @@ def mmumount(words: Sequence[str]) -> int:
     nodes = [node for node in (select.nodes(cluster, argument) if argument else [this]) if not node.array]
     force = "force" if options.given("-f") else ""
     if argument or options.rest[0].startswith("all"):  # where it is mounted
-        todo = [(one, [node for node in nodes if node in mounts.of_all_nodes(cluster, one.name)]) for one in chosen]
+        todo = [
+            (file_system, [node for node in nodes if node in mounts.of_all_nodes(cluster, file_system.name)])
+            for file_system in chosen
+        ]
     else:
-        todo = [(one, nodes) for one in chosen]
-    failed = [on_nodes(where, ["unmount", one.name, force]) for one, where in todo]
+        todo = [(file_system, nodes) for file_system in chosen]
+    failed = [on_nodes(where, ["unmount", file_system.name, force]) for file_system, where in todo]
     if any(failed):
         raise Failed
     return 0

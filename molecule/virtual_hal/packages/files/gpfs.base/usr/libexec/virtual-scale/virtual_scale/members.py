@@ -35,7 +35,10 @@ def mmlscluster(words: Sequence[str]) -> int:
         rows("mmlscluster", "clusterSummary", (*summary, *repository), [(*values, *[*arrays, "", ""][:2])])
         columns = ("nodeNumber", "daemonNodeName", "ipAddress", "adminNodeName", "designation")
         others = ("otherNodeRoles", "adminLoginName", "otherNodeRolesAlias")
-        nodes = ((one.number, one.daemon_name, one.address, one.name, one.designation) for one in cluster.nodes)
+        nodes = (
+            (member.number, member.daemon_name, member.address, member.name, member.designation)
+            for member in cluster.nodes
+        )
         rows("mmlscluster", "clusterNode", (*columns, *others), ((*of_node, "", "", "") for of_node in nodes))
         return 0
     if any(_short_of_license(node) for node in cluster.nodes):
@@ -132,7 +135,9 @@ def mmdelnode(words: Sequence[str]) -> int:
             raise Failed(f"mmdelnode: GPFS is still active on {','.join(up)}.")
         cluster.nodes = [node for node in cluster.nodes if node not in chosen]
         gone = {node.name for node in chosen}
-        cluster.classes = {name: [one for one in of if one not in gone] for name, of in cluster.classes.items()}
+        cluster.classes = {
+            name: [member for member in of if member not in gone] for name, of in cluster.classes.items()
+        }
         for values in cluster.settings.values():
             for node in chosen:
                 values.pop(node.short, None)
@@ -230,7 +235,7 @@ def mmlslicense(words: Sequence[str]) -> int:
         )
         more = ("unlicensedServers", "unlicensedClients", "licensedFpo")
         totals = (len(cluster.nodes), count["server"], count["client"], short["server"], short["client"], count["fpo"])
-        nodes = ((one.name, one.required_license, one.license, *totals) for one in cluster.nodes)
+        nodes = ((member.name, member.required_license, member.license, *totals) for member in cluster.nodes)
         rows("mmlslicense", "", (*columns, *more), nodes)
         return 0
     if options.given("-L"):

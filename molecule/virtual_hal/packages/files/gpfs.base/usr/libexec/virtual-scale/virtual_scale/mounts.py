@@ -27,8 +27,8 @@ class Mounted:
 def table() -> list[Mounted]:
     """Return what this node has mounted of the arrays, without asking a file system."""
     lines = (place.ROOT / "proc/self/mounts").read_text().splitlines()
-    found = (line.split() for line in lines)
-    return [Mounted(words[0], words[1], words[3]) for words in found if words[2] == "fuse.gpfs"]
+    split = (line.split() for line in lines)
+    return [Mounted(words[0], words[1], words[3]) for words in split if words[2] == "fuse.gpfs"]
 
 
 def unit(name: str) -> str:
@@ -81,9 +81,9 @@ def become(node: Member, name: str) -> None:
 
 def clear(node: Member) -> None:
     """Take away mounts whose process is gone."""
-    for one in table():
-        if not alive(node, one.file_system):
-            _umount("--lazy", one.folder)
+    for mount in table():
+        if not alive(node, mount.file_system):
+            _umount("--lazy", mount.folder)
 
 
 def _umount(*words: str) -> subprocess.CompletedProcess[str]:
@@ -94,16 +94,16 @@ def _umount(*words: str) -> subprocess.CompletedProcess[str]:
 
 def unmount(name: str, force: bool) -> None:
     """Unmount a file system here; Failed when it is in use, and not by force."""
-    for one in table():
-        if one.file_system != name:
+    for mount in table():
+        if mount.file_system != name:
             continue
         if not force:
-            done = _umount(one.folder)
+            done = _umount(mount.folder)
             if done.returncode != 0:
-                raise Failed(done.stderr.strip() or f"umount: {one.folder}: did not answer within {SECONDS} s")
+                raise Failed(done.stderr.strip() or f"umount: {mount.folder}: did not answer within {SECONDS} s")
             continue
-        if _umount("--force", one.folder).returncode != 0:
-            _umount("--lazy", one.folder)
+        if _umount("--force", mount.folder).returncode != 0:
+            _umount("--lazy", mount.folder)
         kill(name, "KILL")
 
 

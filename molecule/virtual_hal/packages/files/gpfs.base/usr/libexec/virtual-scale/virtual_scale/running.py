@@ -160,8 +160,8 @@ def _shutdown(_words: Sequence[str], prefix: str) -> int:
 
 def _unmount_all(_words: Sequence[str], _prefix: str) -> int:
     """Unmount by force what this node has mounted; the unit's ExecStop does, too."""
-    for one in mounts.table():
-        mounts.unmount(one.file_system, force=True)
+    for mount in mounts.table():
+        mounts.unmount(mount.file_system, force=True)
     return 0
 
 
@@ -175,9 +175,9 @@ def _lost(_words: Sequence[str], _prefix: str) -> int:
 
 def _mount_automatic(_words: Sequence[str], _prefix: str) -> int:
     cluster, node = joined()
-    for one in cluster.file_systems:
-        if one.automount == "yes" and not place.IGNORE_STARTUP_MOUNT.exists():
-            mounts.mount(node, one, None, None, wait=False)
+    for file_system in cluster.file_systems:
+        if file_system.automount == "yes" and not place.IGNORE_STARTUP_MOUNT.exists():
+            mounts.mount(node, file_system, None, None, wait=False)
     return 0
 
 
@@ -194,7 +194,7 @@ def _mount(words: Sequence[str], _prefix: str) -> int:
 
 def _unmount(words: Sequence[str], _prefix: str) -> int:
     name, how = (*words, "")[:2]
-    if not any(one.file_system == name for one in mounts.table()):
+    if not any(mount.file_system == name for mount in mounts.table()):
         raise Failed(f"umount: {name}: not mounted")
     mounts.unmount(name, force=how == "force")
     return 0
@@ -305,12 +305,12 @@ def mmhealth(words: Sequence[str]) -> int:
 def _health(cluster: Cluster, node: Member) -> list[tuple[str, str, str, str, str]]:
     up = daemon.runs(cluster, node)
     states = [("GPFS", node.name, "NODE", "HEALTHY" if up else "FAILED", "" if up else "gpfs_down")]
-    stale = {one.file_system for one in mounts.table() if not mounts.alive(node, one.file_system)}
-    stale |= {one.file_system for one in mounts.table() if mounts.hung(one.file_system)}
-    each = [
-        ("FILESYSTEM", one.name, "FILESYSTEM", "FAILED", "stale_mount")
-        if one.name in stale
-        else ("FILESYSTEM", one.name, "FILESYSTEM", "HEALTHY", "")
-        for one in cluster.file_systems
+    stale = {mount.file_system for mount in mounts.table() if not mounts.alive(node, mount.file_system)}
+    stale |= {mount.file_system for mount in mounts.table() if mounts.hung(mount.file_system)}
+    file_systems = [
+        ("FILESYSTEM", file_system.name, "FILESYSTEM", "FAILED", "stale_mount")
+        if file_system.name in stale
+        else ("FILESYSTEM", file_system.name, "FILESYSTEM", "HEALTHY", "")
+        for file_system in cluster.file_systems
     ]
-    return [*states, ("FILESYSTEM", node.name, "NODE", "FAILED" if stale else "HEALTHY", ""), *each]
+    return [*states, ("FILESYSTEM", node.name, "NODE", "FAILED" if stale else "HEALTHY", ""), *file_systems]

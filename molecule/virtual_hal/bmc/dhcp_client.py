@@ -84,7 +84,7 @@ def message(
 
 
 def read(packet: bytes) -> Answer | None:
-    """Return a server's message; None for what is none."""
+    """Return a server's message; None for anything else."""
     if len(packet) < _HEADER.size + 4 or packet[_HEADER.size : _HEADER.size + 4] != _COOKIE:
         return None
     fields = _HEADER.unpack_from(packet)

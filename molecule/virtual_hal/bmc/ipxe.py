@@ -66,7 +66,7 @@ def run(script: str, settings: Mapping[str, str], save: Save, say: Callable[[str
 
 
 def _expanded(line: str, settings: Mapping[str, str]) -> str:
-    return re.sub(r"\$\{([^}]*)\}", lambda name: settings.get(name[1], ""), line)
+    return re.sub(r"\$\{([^}]*)\}", lambda reference: settings.get(reference[1], ""), line)
 
 
 def _without_name(words: list[str]) -> list[str]:

@@ -134,7 +134,7 @@ class Container:
         )
 
     def remove(self) -> None:
-        """Remove it, and let go of the disk; nothing of it is no mistake."""
+        """Remove it, and let go of the disk; where nothing of it is there, that is right."""
         self._node.podman("rm", "--force", "--ignore", "--time=0", self.name)
         with suppress(VirtualNodesError):  # it was not mounted, or is gone with its node
             self._node.podman("umount", self._node.container(self._machine))

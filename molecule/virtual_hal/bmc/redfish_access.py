@@ -39,7 +39,7 @@ def sessions() -> dict[str, Any]:
 
 @access.post("/v1/SessionService/Sessions")
 def login() -> flask.Response:
-    """Log in. A password that has to be changed is said so, in an answer that is none the less a session."""
+    """Log in. The answer says so when the password has to be changed; it is a session all the same."""
     body = flask.request.get_json(force=True)
     name, password = (
         (str(body.get(field, "")) for field in ("UserName", "Password")) if isinstance(body, dict) else ("", "")

@@ -68,7 +68,7 @@ def member(name: str, part: str) -> Processor:
 
 
 def sent(*known: str) -> dict[str, Any]:
-    """Return the properties of a request; raise for one that is none of those that are known."""
+    """Return the properties of a request; raise RefusedError for one that is not known."""
     body = flask.request.get_json(force=True)
     if not isinstance(body, dict):
         raise RefusedError(400, "MalformedJSON", "The request body is not a JSON object.")

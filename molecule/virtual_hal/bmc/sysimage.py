@@ -27,7 +27,7 @@ HARDWARE = (
     "usr/lib/udev/rules.d/40-redhat.rules",
     SHUTDOWN_HOOK,
 )
-# What of the place is no part of the image that it was made from.
+# What the place has beside the image that it was made from.
 NOT_OF_THE_IMAGE = (
     "dev",
     "proc",

@@ -17,14 +17,14 @@ refuse() { echo "${0##*/} (emulation): $*" >&2; exit 1; }
 disk() {
   case $1 in
 CASES
-    *) refuse "$1 is none of this machine's other disks" ;;
+    *) refuse "$1 is not one of this machine's other disks" ;;
   esac
 }
 case "${0##*/} $*" in
   "wipefs --all --force /dev/"*) disk "$3"; echo "anaconda (emulation): disk $name is wiped" >/dev/console ;;
   "blockdev --getsz /dev/"*) disk "$2"; echo SECTORS ;;
   "dd if=/dev/zero of=/dev/"*) disk "${2#of=}" ;;
-  *) refuse "$*: this is none of what it does" ;;
+  *) refuse "$*: it does not do this" ;;
 esac
 """
 

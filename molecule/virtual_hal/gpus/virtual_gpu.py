@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """The emulated GPUs of a virtual node: what the machine has, and what is broken of it.
 
-This is no program of NVIDIA's and no part of a real node. The machine's GPUs are in /var/lib/virtual-node/gpus.json,
-what the driver knows of them until the node stops in /run/virtual-node/driver.json; the stand-ins for NVIDIA's programs
-show what is there.
+This is not a program of NVIDIA's, and no real node has it. The machine's GPUs are in /var/lib/virtual-node/gpus.json.
+What the driver knows of them until the node stops is in /run/virtual-node/driver.json. The stand-ins for NVIDIA's
+programs show what is there.
 """
 
 from __future__ import annotations

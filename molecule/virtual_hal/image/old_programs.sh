@@ -2,7 +2,7 @@
 # Sourced by the script that stands in front of a program (/usr/local/bin/<program>): refuses what CentOS 7's release of it does not have.
 # The script has set program, package, options, verbs, columns, outputs, keywords, style, stops and bundle: see old_programs.yml.
 # Shell built-ins only: it runs before every call of the program.
-set -f # an option like --color[=] is no pattern
+set -f # an option like --color[=] is not a pattern
 
 refuse() {
   printf '%s: not in %s (CentOS 7): %s\n' "$program" "$package" "$1" >&2
@@ -12,7 +12,7 @@ refuse() {
 # word LIST: is this one of them?
 among() { case " $2 " in *" $1 "*) return 0 ;; esac; return 1; }
 
-# Is it a number? Those are no verbs and columns; the lint writes one where only the run knows the word.
+# Is it a number? Numbers are not verbs or columns; the lint writes one where only the run knows the word.
 numeric() { case $1 in '' | *[!0-9]*) return 1 ;; esac; }
 
 # The value of an option: a list of columns, one word, or Keyword=value.

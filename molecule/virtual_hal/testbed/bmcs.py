@@ -82,7 +82,7 @@ def options(instance: str, label: str, network: str, own: str) -> list[str]:
 
 
 def address_commands(addresses: Iterable[str], cidr: str) -> str:
-    """Return what `ip -batch` reads to give the container all addresses; replacing what is there is no mistake."""
+    """Return what `ip -batch` reads to give the container all addresses; one that is there already is not an error."""
     length = ipaddress.ip_network(cidr).prefixlen
     return "".join(f"address replace {address}/{length} dev eth0\n" for address in addresses)
 

@@ -51,7 +51,7 @@ def hardware(
 
 
 def minors(count: int) -> list[int]:
-    """Return the minor numbers of the devices of so many GPUs; none for none."""
+    """Return the minor numbers of the devices of so many GPUs; an empty list where there are none."""
     return [*range(count), CONTROL] if count else []
 
 

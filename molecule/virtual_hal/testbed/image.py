@@ -72,7 +72,7 @@ def build(arch: str = "x86_64", variant: str = "normal") -> str:
 def export(arch: str = "x86_64", variant: str = "normal") -> Path:
     """Return the image's root file system as a .tar.gz, which is made when it is not there; older ones go.
 
-    What an image that virtual nodes install begins with: their userland is no package.
+    What an image that virtual nodes install begins with: no package has their userland.
     """
     name = build(arch, variant)
     folder = cache_dir() / "image"

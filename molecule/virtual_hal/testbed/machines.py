@@ -97,7 +97,9 @@ def options(machines: Machines, disks: Mapping[str, str]) -> list[str]:
     """Return the options of `podman create` that make a container a machine with these disks (world-wide names)."""
     for name, wwn in disks.items():
         if not wwn.startswith("0x"):
-            raise VirtualNodesError(f"disk {name}: {wwn} is no name of a SCSI disk (0x...), as virtual machines have")
+            raise VirtualNodesError(
+                f"disk {name}: {wwn} is not a name of a SCSI disk (0x...), as virtual machines have"
+            )
     devices = ["/dev/net/tun", *([str(KVM)] if KVM.exists() else [])]
     return [
         "--cap-add=NET_ADMIN",

@@ -353,7 +353,7 @@ def _bmcs(plan: Plan, known: Mapping[str, str] | None) -> list[str]:
     told = bmcs.fleet(plan.instance, specs)
     made_from = hashlib.sha256(json.dumps([plan.image, options, told]).encode()).hexdigest()[:16]
     if known is not None and (known["definition"] != made_from or known["state"] != "running"):
-        # A node more, say. What the BMCs remember is no part of it.
+        # As when a node was added. What the BMCs remember stays.
         capture([PODMAN, "rm", "--force", "--time=0", name])
         known = None
     if known is None:
@@ -447,7 +447,7 @@ def _make(plan: Plan, node: Node) -> None:
 
 
 def _container(name: str, options: Sequence[str], files: Mapping[str, tuple[int, bytes]]) -> None:
-    """Make a container with these files in it, or none."""
+    """Make a container with these files in it, or leave none behind."""
     capture([PODMAN, "create", *options])
     try:
         capture([PODMAN, "cp", "-", f"{name}:/"], stdin=_archive(files))

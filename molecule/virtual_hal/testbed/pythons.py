@@ -15,7 +15,7 @@ from testbed.wheels import File
 
 VERSIONS = ("2.7", "3.6")
 # A library that is loaded is found by its name, and only then by a search: nothing has to be set in the environment.
-# Imported it is no module of Python, and the error comes after it was loaded.
+# Python loads it, and fails then: it is not a module of Python.
 LOAD = """
 import imp
 for name in ("libcrypto.so.1.1", "libssl.so.1.1", "libffi.so.6"):

@@ -72,7 +72,7 @@ def _build(target: Path, arch: str) -> None:
         result = work / "repository"
         result.mkdir()
 
-        def build(name: str) -> None:
+        def pack(name: str) -> None:
             own_log = log.with_name(f"package-{arch}-{name}.log")
             own_log.unlink(missing_ok=True)
             made = rpm.build(name, declared[name], debs, RECIPES / "files", work / name, arch, own_log)
@@ -80,7 +80,7 @@ def _build(target: Path, arch: str) -> None:
             own_log.unlink(missing_ok=True)
 
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            list(pool.map(build, declared))
+            list(pool.map(pack, declared))
         sign(result, work / "gnupg", log)
         logged(["createrepo_c", "--quiet", result], log, "indexing the package repository")
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -271,7 +271,7 @@ class BmcSite:
         made = self.work / "root.tar"
         mine = f"--filter=name=^{self.instance}-{name}$"
         image = capture([PODMAN, "ps", "--all", mine, "--format={{.Image}}"]).strip()
-        # What podman mounts in a container is none of the image's.
+        # What podman mounts in a container does not belong to the image.
         places = ("dev", "proc", "run/*", "sys", "tmp/*", "etc/hostname", "etc/hosts", "etc/resolv.conf")
         leave = " ".join(f"--exclude='./{place}'" for place in places)
         script = (

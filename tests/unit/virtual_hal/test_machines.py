@@ -70,7 +70,7 @@ def test_other_disks_make_another_definition() -> None:
 
 
 def test_a_disk_that_is_no_scsi_disk_is_refused() -> None:
-    with pytest.raises(VirtualNodesError, match=r"disk nvme0: eui\.0025385a71b00001 is no name of a SCSI disk"):
+    with pytest.raises(VirtualNodesError, match=r"disk nvme0: eui\.0025385a71b00001 is not a name of a SCSI disk"):
         machines.options(machines.Machines(), {"nvme0": "eui.0025385a71b00001"})
 
 

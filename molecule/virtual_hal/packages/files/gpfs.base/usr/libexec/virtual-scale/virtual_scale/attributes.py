@@ -54,7 +54,7 @@ YES_NO = ("yes", "no")
 
 
 def number(text: str) -> int | None:
-    """Return the number of 128K, 4g or 512; None for what is none."""
+    """Return the number of 128K, 4g or 512; None for anything else."""
     matched = re.fullmatch(r"(\d+)([kKmMgGtT]?)", text)
     return int(matched[1]) * UNITS.get(matched[2].upper(), 1) if matched else None
 
@@ -148,7 +148,7 @@ SHOWN_AS = {"nsdBufSpace": "nsdbufspace"}
 
 
 def named(name: str) -> Attribute:
-    """Return the attribute of a name in any case; Failed for a name that is none."""
+    """Return the attribute of a name in any case; Failed where there is none."""
     attribute = BY_NAME.get(name.lower())
     if attribute is None:
         raise Failed(f"{{command}}: Attribute {name} is not known.")

@@ -1,4 +1,4 @@
-"""virtual-scale: breaks and mends the emulated file systems of this node. It is no command of Scale's."""
+"""virtual-scale: breaks and mends the emulated file systems of this node. It is not a command of Scale's."""
 
 from __future__ import annotations
 

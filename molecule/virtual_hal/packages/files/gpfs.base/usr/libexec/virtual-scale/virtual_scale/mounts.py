@@ -81,9 +81,9 @@ def become(node: Member, name: str) -> None:
 
 def clear(node: Member) -> None:
     """Take away mounts whose process is gone."""
-    for mount in table():
-        if not alive(node, mount.file_system):
-            _umount("--lazy", mount.folder)
+    for mounted in table():
+        if not alive(node, mounted.file_system):
+            _umount("--lazy", mounted.folder)
 
 
 def _umount(*words: str) -> subprocess.CompletedProcess[str]:
@@ -94,16 +94,16 @@ def _umount(*words: str) -> subprocess.CompletedProcess[str]:
 
 def unmount(name: str, force: bool) -> None:
     """Unmount a file system here; Failed when it is in use, and not by force."""
-    for mount in table():
-        if mount.file_system != name:
+    for mounted in table():
+        if mounted.file_system != name:
             continue
         if not force:
-            done = _umount(mount.folder)
+            done = _umount(mounted.folder)
             if done.returncode != 0:
-                raise Failed(done.stderr.strip() or f"umount: {mount.folder}: did not answer within {SECONDS} s")
+                raise Failed(done.stderr.strip() or f"umount: {mounted.folder}: did not answer within {SECONDS} s")
             continue
-        if _umount("--force", mount.folder).returncode != 0:
-            _umount("--lazy", mount.folder)
+        if _umount("--force", mounted.folder).returncode != 0:
+            _umount("--lazy", mounted.folder)
         kill(name, "KILL")
 
 

@@ -34,7 +34,7 @@ def words(argument: str) -> list[str]:
 
 
 def nodes(cluster: Cluster, argument: str) -> list[Member]:
-    """Return the nodes, in the order of their numbers; Failed for a name that is none."""
+    """Return the nodes, in the order of their numbers; Failed for one that no node has."""
     chosen: list[Member] = []
     for word in words(argument):
         chosen += _of(cluster, word)

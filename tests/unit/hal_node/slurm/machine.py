@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_node.slurm import process
-from ansible.module_utils.hal_node.slurm.daemon import act, unit
 
-from tests.unit.modules import Answer, Ran, loaded
+from tests.unit.modules import Answer, Ran, loaded  # isort: skip  # it makes hal_node findable
+from ansible.module_utils.hal_node.slurm import process  # isort: skip
+from ansible.module_utils.hal_node.slurm.daemon import act, unit  # isort: skip
 
 STARTED = 1_700_000_000.0
 CONF = (

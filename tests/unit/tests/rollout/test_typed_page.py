@@ -8,7 +8,7 @@ import pytest
 
 from tests.rollout.typed_page import File, Line, PageError, expected, plain, steps
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[4]
 PAGE = """\
 Write `a.sh`:
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import ansible_mitogen.module_finder
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[3] / "molecule/virtual_hal"))
+sys.path.append(str(Path(__file__).resolve().parents[4] / "molecule/virtual_hal"))
 
 from strategies import relative_imports
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[4]
 PREFIX = "ansible.module_utils"
 SHIPPED = [str(PROJECT / "plugins/module_utils")]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 STRATEGIES = ROOT / "molecule/virtual_hal/strategies"
 # In ansible-playbook: each process that it forks is a line in a file. subprocess forks otherwise.
 COUNTING = """

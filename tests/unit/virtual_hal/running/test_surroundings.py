@@ -13,7 +13,7 @@ import pytest
 import yaml
 from running import ssh_config, strategy
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 ASK = """
 import json, os, subprocess
 from running import surroundings

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from demo import environment
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 MINI = ROOT / "inventory/virtual/mini.yml"
 
 

@@ -16,7 +16,7 @@ from ansible.template import AnsibleEnvironment, AnsibleNativeEnvironment, Templ
 
 from hal_cluster.expect import templating
 
-PROGRAM = Path(__file__).resolve().parents[3] / "molecule/virtual_hal/strategies/shared_templates.py"
+PROGRAM = Path(__file__).resolve().parents[4] / "molecule/virtual_hal/strategies/shared_templates.py"
 VARIABLES = {"name": "hal01", "words": ["a", "b"]}
 
 

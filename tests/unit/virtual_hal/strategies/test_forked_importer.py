@@ -14,7 +14,7 @@ import mitogen.master
 import pytest
 from ansible.errors import AnsibleError
 
-sys.path.append(str(Path(__file__).resolve().parents[3] / "molecule/virtual_hal"))
+sys.path.append(str(Path(__file__).resolve().parents[4] / "molecule/virtual_hal"))
 
 from strategies import forked_importer
 

@@ -160,7 +160,7 @@ def test_tests_that_failed_are_run_again_by_their_files(tmp_path: Path, monkeypa
     stage = run.pytest("unit tests", "-n", "3", "--timeout=300", "tests/unit", "-m", "not slow")
     assert stage.report
     cases = (
-        '<testcase classname="tests.unit.virtual_hal.test_stages" name="a"><failure/></testcase>'
+        '<testcase classname="tests.unit.virtual_hal.running.test_stages" name="a"><failure/></testcase>'
         '<testcase classname="tests.unit.virtual_hal.test_clean" name="b"/>'
         '<testcase classname="tests.unit.tests.test_warm" name="c"><error/></testcase>'
     )
@@ -170,7 +170,7 @@ def test_tests_that_failed_are_run_again_by_their_files(tmp_path: Path, monkeypa
     again = run._failed_files(first)
     assert [*again.argv] == [
         *("pytest", f"--junitxml={tmp_path}/7-again.xml", "--timeout=300", "-m", "not slow"),
-        *("tests/unit/tests/test_warm.py", "tests/unit/virtual_hal/test_stages.py"),
+        *("tests/unit/tests/test_warm.py", "tests/unit/virtual_hal/running/test_stages.py"),
     ]
     assert again.report
     again.report.write_text('<testsuite tests="2" failures="0" errors="0" skipped="0"/>')

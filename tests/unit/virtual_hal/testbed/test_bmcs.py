@@ -23,9 +23,9 @@ from hal_inventory.derive.inventory import pack
 from hal_inventory.derive.slices import derive
 from hal_inventory.load import load
 from hal_inventory.packed import host_vars
-from tests.unit.virtual_hal.test_nodes import document
+from tests.unit.virtual_hal.testbed.test_nodes import document
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 OPENBMC = {"kind": "openbmc", "address": "10.64.1.101"}
 FACTS = {"serial": "S1", "model": "IBM Power System AC922 8335-GTH", "memory_mb": 262144, "cpus": {"total": 160}}

@@ -8,13 +8,14 @@ only then the record says ``failed``. Steps: docs/reimage.md. No step acts on a 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hal_cluster.reimage.errors import Conflict, Gone, ReimageError, Trouble
 from hal_cluster.reimage.record import STEPS, Drained, Plan, Record, Run, State, Step, moment, stamp
-from hal_cluster.reimage.world import Installation, Job, SlurmNode, World
+from hal_cluster.reimage.stepping import Found, Limits, Stepping, Wait, drained_meanwhile, jobs_of
+from hal_cluster.reimage.world import Installation, SlurmNode, World
 from hal_inventory.errors import HalError
 from hal_inventory.printable import one_line
 from hal_node.slurm.drains import REIMAGE
@@ -23,61 +24,17 @@ _MOST_CONSOLE = 200  # characters of what a console says, beside the reason
 _POSITION = {step: number for number, step in enumerate(STEPS)}
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How long a step may take, in seconds. ``begin``: from power on to the installer's word that it begins."""
-
-    identity: float = 300
-    drain: float = 172800  # two days: the longest job
-    off: float = 1200
-    begin: float = 1800  # an AC922 tests its memory first
-    install: float = 3600
-    start: float = 1800
-    rollout: float = 7200  # one playbook; a node may wait as long for that of others
-    job: float = 900
-    safe: float = 900  # to make a node safe that failed, when slurmctld or the server does not answer
-
-    def of(self, step: Step) -> float:
-        """Return how long a step may take in all."""
-        return {
-            Step.WAITING: float("inf"),
-            Step.IDENTITY: self.identity,
-            Step.DRAIN: self.drain,
-            Step.OFF: self.off,
-            Step.ARM: self.off,
-            Step.BOOT: self.off,
-            Step.INSTALL: self.begin + self.install,
-            Step.START: self.start,
-            Step.CONVERGE: 2 * self.rollout,  # with that of others before it
-            Step.GATES: 2 * self.rollout,
-            Step.JOB: self.job,
-            Step.RETURN: self.job,
-        }[step]
-
-
-Found = dict[str, object]
-"""What a step has found out: fields of the record."""
-
-
-class Wait(HalError):
-    """A step is not through: for what it waits, and what it found out. It fails when its time is over."""
-
-    def __init__(self, what: str, found: Found | None = None) -> None:
-        super().__init__(what)
-        self.what, self.found = what, found or {}
-
-
 def before(one: Step, other: Step) -> bool:
     """Return whether a step comes before another."""
     return _POSITION[one] < _POSITION[other]
 
 
-class Engine:
+class Engine(Stepping):
     """Brings nodes through the steps. Safe for several threads, as long as each node has one."""
 
-    def __init__(self, world: World, limits: Limits = Limits(), now: Callable[[], float] = time.time) -> None:
-        self.world, self.limits, self.now = world, limits, now
-        self._steps: dict[Step, Callable[[Record], Found]] = {
+    def __init__(self, world: World, limits: Limits | None = None, now: Callable[[], float] = time.time) -> None:
+        self.world = world
+        steps: dict[Step, Callable[[Record], Found]] = {
             Step.WAITING: self._waiting,
             Step.IDENTITY: self._identity,
             Step.DRAIN: self._drain,
@@ -91,6 +48,7 @@ class Engine:
             Step.JOB: self._job,
             Step.RETURN: self._return,
         }
+        super().__init__(world.slurm, steps, limits or Limits(), now)
 
     # --- begin, go on
 
@@ -159,7 +117,7 @@ class Engine:
         if not record.going or not record.run.same(run):
             return self._left(record, run)
         try:
-            return self._look(record)
+            return self.look(record)
         except Conflict:
             return self._left(self._kept(node), run)
 
@@ -178,42 +136,6 @@ class Engine:
             # An abort is heard of a node that Slurm does not know any more, too: there is nothing to drain.
             self._make_safe(replace(record, in_slurm=False), f"{REIMAGE}: {record.reason}{before}")
         return record
-
-    def _look(self, record: Record) -> Record:
-        if record.reason:
-            return self._fail(record, record.reason)
-        try:
-            passed = self._steps[record.step](record)
-        except Wait as wait:
-            found: Record = replace(record, **wait.found)  # type: ignore[arg-type]  # fields of it
-            if not self._over(record):
-                return self._wait(record, found, wait.what)
-            waited = round(self.limits.of(record.step) / 60, 1)
-            return self._fail(found, self._told(record, f"waited {waited:g} min for {wait.what}"))
-        except Trouble as trouble:
-            if trouble.passes and not self._over(record):
-                return self._wait(record, record, f"an answer: {trouble.reason}")
-            return self._fail(record, self._told(record, trouble.reason))
-        except (Conflict, ReimageError):
-            raise
-        except Exception as error:  # nobody foresaw it: all the same the node is to be safe, and to say so
-            return self._fail(record, f"{type(error).__name__}, which nobody foresaw: {error}")
-        record = replace(record, **passed)  # type: ignore[arg-type]  # fields of it
-        if record.step is Step.RETURN:
-            return self.world.store.write(self._ended(record, State.DONE))
-        return self.world.store.write(record.at(STEPS[_POSITION[record.step] + 1], self.now()))
-
-    def _over(self, record: Record) -> bool:
-        return self.now() - moment(record.since) >= self.limits.of(record.step)
-
-    def _wait(self, record: Record, found: Record, waiting: str) -> Record:
-        """Write down for what a node waits, and what was found out; nothing where that is known."""
-        found = replace(found, waiting=one_line(waiting))
-        return record if found == record else self.world.store.write(found)
-
-    def _ended(self, record: Record, state: State) -> Record:
-        ended = record.at(record.step, self.now())
-        return replace(ended, state=state, ended=stamp(self.now()))
 
     def _told(self, record: Record, reason: str) -> str:
         """Return a reason with what the console says, where the machine itself is at work."""
@@ -265,13 +187,6 @@ class Engine:
 
     # --- steps
 
-    def _see(self, record: Record) -> SlurmNode:
-        """Return what Slurm says of a node. Trouble when it knew it and does not know it any more: it may have jobs."""
-        seen = self.world.slurm.see(record.node)
-        if record.in_slurm and not seen.known:
-            raise Trouble("Slurm does not know it any more", passes=True)
-        return seen
-
     def _still(self, record: Record) -> None:
         """Conflict when a record was written by somebody else since it was read, as by an abort."""
         kept = self.world.store.read(record.node)
@@ -289,45 +204,34 @@ class Engine:
         return {}
 
     def _drain(self, record: Record) -> Found:
-        node, slurm = record.node, self.world.slurm
-        reason = f"{REIMAGE}: {record.plan.image.folder} by {record.run.by}"
         seen = self._see(record)
-        if not seen.known:
-            return self._about_to_go(record)
-        done = seen.drained and seen.reboot == "" and (seen.ours or record.drained_before is not None)
-        found: Found = {}
-        if not done and seen.reboot == "" and (seen.drained or not record.run.by_slurm):
-            if why := slurm.drain(node, reason):
-                raise Wait(why)
-            seen = self._see(record)
-            if not seen.drained:
-                raise Wait("Slurm to drain it")
-            if not seen.ours:  # an administrator had drained it: so it will stay
-                raise Wait("its jobs", {"drained_before": Drained(seen.reason, seen.by)})
-            done, found = True, {"drained_before": None}  # if he had, he gave it back
-        if not done:
-            found = self._by_reboot(record, seen, reason)
-        elif seen.jobs:
-            raise Wait(_jobs(seen.jobs), found)
-        return {**found, **self._about_to_go(record)}
+        if seen.known and (seen.reboot or (record.run.by_slurm and not seen.drained)):
+            self._by_reboot(record, seen)
+            return self._about_to_go(record, seen)
+        return self._drained(record, seen)
 
-    def _by_reboot(self, record: Record, seen: SlurmNode, reason: str) -> Found:
+    def _reason(self, record: Record) -> str:
+        return f"{REIMAGE}: {record.plan.image.folder} by {record.run.by}"
+
+    def _not_now(self, why: str) -> HalError:
+        return Wait(why)
+
+    def _by_reboot(self, record: Record, seen: SlurmNode) -> None:
         """Have Slurm say when: ``scontrol reboot ASAP``, ours or an administrator's, starts its RebootProgram."""
-        node, slurm = record.node, self.world.slurm
+        node, slurm, reason = record.node, self.world.slurm, self._reason(record)
         if seen.reboot == "":
             waiting = slurm.reboot(node, reason, record.run.next_state) or "Slurm to reboot it"
             raise Wait(waiting, {"drained_before": None})
         states = (seen.next_state, record.run.next_state)  # whoever wants it to stay drained is heard
         ends = replace(record.run, next_state="DOWN" if "DOWN" in states else "RESUME")
         if seen.reboot == "asked" or seen.jobs:
-            raise Wait(_jobs(seen.jobs) if seen.jobs else "Slurm to start its RebootProgram", {"run": ends})
+            raise Wait(jobs_of(seen.jobs) if seen.jobs else "Slurm to start its RebootProgram", {"run": ends})
         if ends != record.run:  # written first: Slurm forgets it now
             raise Wait("Slurm to keep it drained", {"run": ends})
         # From here on the node stays away, whatever the reboot was to end in: that is for the end of all steps.
         slurm.keep_drained(node, reason)
-        return {}
 
-    def _about_to_go(self, record: Record) -> Found:
+    def _about_to_go(self, record: Record, seen: SlurmNode) -> Found:
         return {"old_boot_id": record.old_boot_id or self.world.nodes.boot_id(record.node)}
 
     def _off(self, record: Record) -> Found:
@@ -344,7 +248,7 @@ class Engine:
     def _refuse_busy(self, record: Record) -> None:
         seen = self._see(record)
         if seen.known and (seen.jobs or not seen.drained):
-            what = f"there are jobs on it: {_jobs(seen.jobs)}" if seen.jobs else "jobs may start on it"
+            what = f"there are jobs on it: {jobs_of(seen.jobs)}" if seen.jobs else "jobs may start on it"
             raise Trouble(what if seen.drained else f"somebody gave it back to Slurm, and {what}")
 
     def _arm(self, record: Record) -> Found:
@@ -415,7 +319,7 @@ class Engine:
         if not seen.known:
             return {}
         if not record.job:
-            found = _drained_meanwhile(record, seen)
+            found = drained_meanwhile(record, seen)
             if found:  # written down before anything ends his drain
                 raise Wait("its test job", found)
             job = slurm.prove(node)
@@ -430,37 +334,16 @@ class Engine:
             raise Trouble(ended)
         return {}
 
-    def _return(self, record: Record) -> Found:
-        node, slurm = record.node, self.world.slurm
-        seen = self._see(record)
-        if not seen.known:
-            return {}
-        stays = ""
-        if found := _drained_meanwhile(record, seen):
-            return self._return(replace(record, **found)) | found  # type: ignore[arg-type]  # fields of it
-        if record.drained_before:
-            stays = record.drained_before.reason
-        elif record.run.next_state == "DOWN":
-            stays = f"{REIMAGE}: installed and proven; drained as was asked by {record.run.by}"
-        slurm.end_proof(node, stays)
-        if stays:
-            return {}
-        seen = self._see(record)
-        if not seen.usable:
-            raise Wait(f"Slurm to send it jobs; it has it {seen.reason or 'not answering'}")
-        return {}
+    def _give_back(self, node: str, stays: str) -> None:
+        self.world.slurm.end_proof(node, stays)
 
+    def _stays(self, record: Record) -> str:
+        if not record.drained_before and record.run.next_state == "DOWN":
+            return f"{REIMAGE}: installed and proven; drained as was asked by {record.run.by}"
+        return super()._stays(record)
 
-def _drained_meanwhile(record: Record, seen: SlurmNode) -> Found:
-    """Return whose drain a node has that was drained by somebody else since it was ours: it will have that again.
-
-    The health check is not somebody else: what it finds is to go before the node is done.
-    """
-    if seen.unhealthy:
-        raise Wait(f"its health check, which drained it: {seen.reason}")
-    if seen.drained and not seen.ours and record.drained_before is None:
-        return {"drained_before": Drained(seen.reason, seen.by)}
-    return {}
+    def _write(self, record: Record) -> Record:
+        return self.world.store.write(record)
 
 
 def _called(record: Record, found: Installation) -> bool:
@@ -491,12 +374,6 @@ def _again_from(step: Step) -> Step:
     if not before(step, Step.CONVERGE):
         return Step.CONVERGE
     return Step.START if step is Step.START else Step.IDENTITY
-
-
-def _jobs(jobs: Sequence[Job]) -> str:
-    shown = ", ".join(f"{job.id} of {job.user} (ends by {job.end})" for job in jobs[:3])
-    more = len(jobs) - 3
-    return f"job{'' if len(jobs) == 1 else 's'} {shown}" + (f" and {more} more" if more > 0 else "")
 
 
 def _result(said: str | None, what: str) -> Found:

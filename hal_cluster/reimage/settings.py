@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hal_cluster.reimage.engine import Limits
 from hal_cluster.reimage.errors import ReimageError
+from hal_cluster.reimage.stepping import Limits
 
 _POLL_MOST = 60
 """Longest pause between two looks in seconds: an abort is heard of with the next one."""

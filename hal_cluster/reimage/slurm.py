@@ -18,31 +18,17 @@ the middle must not put a node into service that nobody has seen run a job.
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hal_cluster.reimage.draining import Draining, resumable
 from hal_cluster.reimage.errors import Gone, ReimageError, Trouble
 from hal_cluster.reimage.remote import Run
-from hal_cluster.reimage.slurm_text import (
-    Listed,
-    Ran,
-    ending,
-    impossible,
-    may_pass,
-    read_jobs,
-    read_listed,
-    read_node,
-    read_nodes,
-    read_ran,
-    read_reservations,
-)
-from hal_cluster.reimage.world import Job, SlurmNode
-from hal_node.slurm.drains import BUSY, HEALTH, REIMAGE, away, floors_of, is_by, proving, reason_line, too_few
+from hal_cluster.reimage.slurm_text import Listed, Ran, ending, read_listed, read_ran, read_reservations
+from hal_node.slurm.drains import HEALTH, REIMAGE, away, is_by, reason_line
 
-SECONDS = 30  # for one command
 # Until somebody goes on with it, or takes it away (scontrol(1); slurmctld makes it a year: reservation.c, create_resv).
 RESERVED = "UNLIMITED"
 
@@ -64,11 +50,8 @@ class TestJob:
         return max(1, -(-self.seconds // 60))
 
 
-class SlurmCommands:
-    """Implements world.Slurm. One for all nodes of a run: drains are decided one after the other.
-
-    ``floors``: how many nodes a partition keeps for jobs; half of its nodes where it is not named.
-    """
+class SlurmCommands(Draining):
+    """Implements world.Slurm: what a reimage needs beside drains. ``floors``: as Draining has them."""
 
     def __init__(
         self,
@@ -79,42 +62,9 @@ class SlurmCommands:
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._run, self._job = run, job
-        self._floors = dict(floors or {})
-        self._clock, self._pause = clock, pause
-        self._deciding = threading.Lock()
+        super().__init__(run, REIMAGE, floors=floors)
+        self._job, self._clock, self._pause = job, clock, pause
         self._waits: dict[str, float] = {}
-
-    def see(self, node: str) -> SlurmNode:
-        """Return what slurmctld says of a node."""
-        found = self._node(node)
-        if found is None:
-            return SlurmNode(known=False)
-        on = self._ask("squeue", "--noheader", "--all", "--nodelist", node, "--states", BUSY, "--format", "%A|%u|%e")
-        return SlurmNode(
-            known=True,
-            drained=away(found),
-            ours=is_by(found, REIMAGE),
-            usable=found["usable"],
-            maintained=found["maintained"],
-            unhealthy=is_by(found, HEALTH),
-            reason=found["reason"],
-            by=found["by"],
-            jobs=tuple(Job(one["id"], one["user"], one["end"]) for one in read_jobs(on)),
-            reboot=found["reboot"],
-            next_state=found["next_state"] if found["next_state"] in ("RESUME", "DOWN") else "",
-        )
-
-    def check_floors(self) -> dict[str, tuple[int, int]]:
-        """Return {partition: (how many nodes it keeps for jobs, how many it has)} of all partitions.
-
-        ReimageError, a line for each mistake, when there is no such partition, or it has fewer nodes than it keeps.
-        """
-        nodes = self._all()
-        if wrong := impossible(nodes, self._floors):
-            raise ReimageError("\n".join(wrong))
-        found: dict[str, tuple[int, int]] = floors_of(nodes, self._floors)
-        return found
 
     def check_job_user(self) -> None:
         """ReimageError unless the test job's user is an ordinary one whose jobs Slurm takes.
@@ -148,21 +98,6 @@ class SlurmCommands:
             raise Trouble(f"scontrol show config: no answer that can be read: {reason_line(shown)!r}", passes=True)
         return found[1].strip() == "none"
 
-    def drain(self, node: str, reason: str) -> str:
-        """Drain a node, unless it is; a drain of the health check becomes ours. Return "" or why not now.
-
-        Another controller may have drained at the same moment: when too few are left then, it is taken back.
-        """
-        with self._deciding:
-            nodes = self._nodes(node)
-            found = nodes[node]
-            if away(found) and not is_by(found, HEALTH):
-                return ""
-            if refused := self._too_few(node, nodes):
-                return refused
-            self._drain(node, reason)
-            return self._after_all(node, reason, found)
-
     def reboot(self, node: str, reason: str, next_state: str) -> str:
         """Have slurmctld reboot a node when its jobs have ended. Return "" or why not now.
 
@@ -174,7 +109,7 @@ class SlurmCommands:
             found = nodes[node]
             if found["reboot"]:
                 return ""
-            if refused := self._too_few(node, nodes):
+            if refused := self._too_few([node], nodes):
                 return refused
             if away(found) and not (is_by(found, REIMAGE) or is_by(found, HEALTH)):
                 self._ask("scontrol", "reboot", "ASAP", "nextstate=DOWN", node)
@@ -266,62 +201,6 @@ class SlurmCommands:
         """The name of a node's reservation and of its test job."""
         return f"{REIMAGE}-{node}"
 
-    def _ask(self, *argv: str, fine: str = "", zone: str = "") -> str:
-        """Return what a command prints; Trouble with its last line when it fails, but for words that are fine."""
-        settings = ["LC_ALL=C", *([f"TZ={zone}", "SLURM_TIME_FORMAT=standard"] if zone else [])]
-        done = self._run(["env", *settings, "timeout", str(SECONDS), *argv])
-        said = (done.err or done.out).strip().splitlines()
-        if done.status == 0 or (fine and re.search(fine, f"{done.out}\n{done.err}")):
-            return done.out
-        program = list(argv[argv.index("--") + 1 :] if "--" in argv else argv)
-        asked = " ".join([word for word in program if not word.startswith("-")][:3])
-        if done.status == 124:  # timeout's own
-            raise Trouble(f"{asked}: no answer within {SECONDS} s", passes=True)
-        words = said[-1] if said else f"exit status {done.status}"
-        raise Trouble(f"{asked}: {words}", passes=may_pass(words))
-
-    def _node(self, node: str) -> dict[str, Any] | None:
-        """Return what is known of one node, None when Slurm does not know it."""
-        # "all" is every node to scontrol, and a list is several.
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9.-]*", node) or node.lower() == "all":
-            raise Trouble(f'"{node}" is no name of one node')
-        text = self._ask("scontrol", "--oneliner", "show", "node", node, fine="Node .* not found")
-        found = [one for one in map(read_node, text.splitlines()) if one and one["name"] == node]
-        if not found and "not found" not in text:  # what is no answer does not say that there are no jobs
-            raise Trouble(f"scontrol show node {node}: no answer that can be read: {reason_line(text)!r}", passes=True)
-        return found[0] if found else None
-
-    def _nodes(self, node: str) -> dict[str, dict[str, Any]]:
-        """Return what is known of all nodes, this one among them."""
-        found = self._all()
-        if node not in found:
-            raise Trouble(f"Slurm does not know {node}")
-        return found
-
-    def _all(self) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = read_nodes(self._ask("scontrol", "--oneliner", "show", "node"))
-        return found
-
-    def _after_all(self, node: str, reason: str, before: dict[str, Any]) -> str:
-        """Look once more whether a node may be away that was just drained; return why not, and give it back.
-
-        It stays away when its reboot was issued, it is down, or the drain is somebody's by now.
-        """
-        refused = self._too_few(node, {**self._nodes(node), node: before})
-        if refused:
-            found = self._nodes(node)[node]
-            ours = found["drained"] and found["reason"] == reason_line(reason)
-            if ours and found["reboot"] != "issued" and not found["down"]:
-                self._resume(node)
-        return refused
-
-    def _too_few(self, node: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
-        reservations = self._ask("scontrol", "--oneliner", "show", "reservation")
-        return str(too_few([node], nodes, self._floors, proving(reservations)))
-
-    def _drain(self, node: str, reason: str, *, state: str = "DRAIN") -> None:
-        self._ask("scontrol", "update", f"NodeName={node}", f"State={state}", f"Reason={reason_line(reason)}")
-
     def _end_reboot(self, node: str, reason: str) -> None:
         """Take a reboot back and drain, or FAIL where RESUME is refused; unreserved where no reservation can be had."""
         try:
@@ -337,32 +216,20 @@ class SlurmCommands:
                 raise
             self._drain(node, reason, state="FAIL")
 
-    def _stay_away(self, node: str, reason: str) -> None:
-        """Drain a node that takes jobs; who drained it already keeps his reason."""
-        if not away(self._nodes(node)[node]):
-            self._drain(node, reason)
-
     def _give_to_job(self, node: str, before: Mapping[str, Any], reason: str) -> None:
         """Give a node back under its reservation; drained for this reason, and Trouble, when that is not there."""
         if not self._holds(node, self._reservation(node)):
             raise Trouble(f"the reservation {self._name(node)} was taken away before the test job could start")
         found = self._nodes(node)[node]
-        if _resumable(found):
+        if resumable(found):
             # An abort drains with our mark: only what it was when this began is ours to end.
-            if not _resumable(before) or found["reason"] != before["reason"]:
+            if not resumable(before) or found["reason"] != before["reason"]:
                 what = "somebody drained it" if away(found) else "it went down"
                 raise Trouble(f"{what}: {found['reason'] or found['state']}")
             self._resume(node)
         if not self._holds(node, self._reservation(node)):
             self._drain(node, reason)
             raise Trouble(f"the reservation {self._name(node)} was taken away: {node} was drained again")
-
-    def _resume(self, node: str) -> None:
-        try:
-            self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
-        except Trouble:
-            if _resumable(self._nodes(node)[node]):  # else somebody else gave it back just now
-                raise
 
     def _reservation(self, node: str) -> dict[str, str] | None:
         text = self._ask(
@@ -441,8 +308,3 @@ class SlurmCommands:
 
     def _ran(self, job: str) -> Ran | None:
         return read_ran(self._ask("scontrol", "--oneliner", "show", "job", job, fine="Invalid job id"))
-
-
-def _resumable(found: Mapping[str, Any]) -> bool:
-    """Return whether State=RESUME gives a node back."""
-    return away(found) or bool(found["down"])

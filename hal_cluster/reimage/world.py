@@ -29,7 +29,8 @@ class SlurmNode:
     ``known``: it is in Slurm at all. ``drained``: no new job comes. ``ours``: by us, as the reason says. ``reboot``:
     "" or "asked" (``scontrol reboot ASAP``, jobs still on it) or "issued" (its RebootProgram was started).
     ``next_state``: what that reboot is to end in, "RESUME" or "DOWN", "" when nobody said. ``usable``: jobs may start.
-    ``maintained``: none of users', because of a reservation. ``unhealthy``: drained by the health check.
+    ``maintained``: none of users', because of a reservation. ``unhealthy``: drained by the health check. ``started``:
+    when its slurmd did, as Slurm writes it. ``answers``: slurmctld hears of its slurmd.
     """
 
     known: bool
@@ -40,6 +41,8 @@ class SlurmNode:
     unhealthy: bool = False
     reason: str = ""
     by: str = ""
+    started: str = ""
+    answers: bool = False
     jobs: tuple[Job, ...] = ()
     reboot: str = ""
     next_state: str = ""
@@ -72,14 +75,18 @@ class Store(Protocol):
         """Write a record over the one of its revision, and return it with the next; Conflict when it is not that."""
 
 
-class Slurm(Protocol):
-    """slurmctld."""
+class Drains(Protocol):
+    """slurmctld, as far as nodes are looked at and drained."""
 
     def see(self, node: str) -> SlurmNode:
         """Return what it says."""
 
     def drain(self, node: str, reason: str) -> str:
         """Drain a node for us; return "", or why not now: too few would be left. Its jobs go on."""
+
+
+class Slurm(Drains, Protocol):
+    """slurmctld."""
 
     def reboot(self, node: str, reason: str, next_state: str) -> str:
         """``scontrol reboot ASAP`` a node; return "" or why not now. Its jobs go on."""

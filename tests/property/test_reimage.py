@@ -19,9 +19,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from hal_cluster.reimage.engine import Engine, Limits
+from hal_cluster.reimage.engine import Engine
 from hal_cluster.reimage.errors import ReimageError, Trouble
 from hal_cluster.reimage.record import Record, Run, State, Step, record_of, stamp
+from hal_cluster.reimage.stepping import Limits
 from tests.unit.hal_cluster.reimage.fakes import RUN, Broken, Site, plan
 
 NODES = ("hal01", "hal02", "hal03", "hal04")

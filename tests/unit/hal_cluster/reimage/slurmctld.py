@@ -20,7 +20,7 @@ REASON = "hal-reimage: new image"
 
 @dataclass
 class Node:
-    """A node. ``next_state`` is kept until a registration or a RESUME takes it."""
+    """A node. ``next_state`` is kept until a registration or a RESUME takes it. ``slurmd``: since when it runs."""
 
     name: str
     partitions: list[str]
@@ -29,6 +29,7 @@ class Node:
     reason: str = ""
     by: str = "root"
     next_state: str = ""
+    slurmd: str = "2026-11-22T18:00:00"
 
 
 @dataclass
@@ -108,7 +109,7 @@ class Slurmctld:
             f"NodeName={node.name} Arch=x86_64 CoresPerSocket=20  CPUAlloc=0 CPUTot=160 CPULoad=1.00 Gres=gpu:v100:4 "
             f"Version=22.05.8 RealMemory=240000 State={self.told(node.name)} ThreadsPerCore=4{after} "
             f"Partitions={','.join(node.partitions)}  BootTime=2026-11-22T09:00:00 "
-            f"SlurmdStartTime=2026-11-22T18:00:00 LastBusyTime=2026-11-22T18:00:00{why}"
+            f"SlurmdStartTime={node.slurmd} LastBusyTime=2026-11-22T18:00:00{why}"
         )
 
     def issue(self, name: str) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from hal_cluster.reimage.drive import LOOK_SECONDS, MARK_SECONDS, PATIENCE_SECONDS, Drive
-from hal_cluster.reimage.engine import Engine, Limits
+from hal_cluster.reimage.engine import Engine
 from hal_cluster.reimage.errors import Conflict, ReimageError, Trouble
 from hal_cluster.reimage.record import STEPS, Record, Run, State, Step
+from hal_cluster.reimage.stepping import Limits
 from hal_cluster.reimage.world import World
 from tests.unit.hal_cluster.reimage.asking import one_at_a_time
 from tests.unit.hal_cluster.reimage.fakes import RUN, Site, plan

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from hal_cluster.reimage.engine import Engine, Limits, before
+from hal_cluster.reimage.engine import Engine, before
 from hal_cluster.reimage.errors import Conflict, ReimageError, Trouble
 from hal_cluster.reimage.record import STEPS, Drained, Record, Run, State, Step, moment, record_of
+from hal_cluster.reimage.stepping import Limits
 from tests.unit.hal_cluster.reimage.fakes import IMAGE, RUN, Site, plan
 
 NODE, OTHER = "hal05", "hal06"

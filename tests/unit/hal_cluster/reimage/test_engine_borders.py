@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hal_cluster.reimage.engine import Engine, Limits
+from hal_cluster.reimage.engine import Engine
 from hal_cluster.reimage.errors import Trouble
 from hal_cluster.reimage.record import Drained, State, Step
+from hal_cluster.reimage.stepping import Limits
 from tests.unit.hal_cluster.reimage.test_engine import AGAIN, LIMITS, NODE, OTHER, Here
 
 PROJECT = Path(__file__).resolve().parents[4]

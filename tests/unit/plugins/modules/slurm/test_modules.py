@@ -185,7 +185,6 @@ def test_a_reservation_that_is_refused_is_told(make: Make) -> None:
 
 # ---------------------------------------------------------------------------------------------------------------- nodes
 SHOW_NODES = "timeout 30 scontrol --oneliner show node"
-SHOW_RESERVATIONS = "timeout 30 scontrol --oneliner show reservation"
 OURS = " Reason=hal-reboot: new kernel [root@2026-11-21T08:00:00]"
 THEIRS = " Reason=broken fan [root@2026-11-21T08:00:00]"
 
@@ -201,121 +200,25 @@ def slurm(*states: str) -> dict[str, Answer]:
 
 
 def seen(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: (node["state"], node["ours"], [job["id"] for job in node["jobs"]]) for name, node in found.items()}
+    return {name: (node["state"], node["away"], [job["id"] for job in node["jobs"]]) for name, node in found.items()}
 
 
 def test_nodes_are_only_looked_at_when_nothing_is_wanted(make: Make) -> None:
     ran = make("hal_slurm_node", slurm("IDLE+DRAIN" + OURS, "IDLE+DRAIN" + THEIRS, "IDLE" + OURS))
-    found = ran(nodes=["hal02", "hal01", "hal03", "hal99"], mark="hal-reboot")
+    found = ran(nodes=["hal02", "hal01", "hal03", "hal99"])
     assert found["changed"] is False
     assert seen(found["nodes"]) == {
-        "hal02": ("IDLE+DRAIN", False, []), "hal01": ("IDLE+DRAIN", True, ["77"]), "hal03": ("IDLE", False, []),
+        "hal02": ("IDLE+DRAIN", True, []), "hal01": ("IDLE+DRAIN", True, ["77"]), "hal03": ("IDLE", False, []),
     }  # fmt: skip
     assert said(ran) == [SHOW_NODES, queue("hal02"), queue("hal01"), queue("hal03")]
     assert ran.environments == [LC] * 4
-    assert ran(nodes=["hal01"])["nodes"]["hal01"]["ours"], "the mark is hal"
-
-
-def test_nodes_that_are_not_drained_are_and_others_are_left(make: Make) -> None:
-    ran = make("hal_slurm_node", slurm("MIXED", "IDLE+DRAIN" + THEIRS, "DOWN", "IDLE"))
-    given: dict[str, Any] = {"nodes": ["hal01", "hal02", "hal03"], "state": "drained", "reason": "hal-reboot: why not"}
-    assert ran(**given)["changed"] is True
-    drain = "timeout 30 scontrol update NodeName={} State=DRAIN Reason=hal-reboot: why not"
-    assert said(ran)[:4] == [SHOW_NODES, drain.format("hal01"), drain.format("hal03"), SHOW_NODES]
-    assert ran(check=True, **given)["changed"] is True
-    assert said(ran) == [SHOW_NODES, *map(queue, given["nodes"])]
-    assert ran(**{**given, "nodes": ["hal02"]})["changed"] is False
-    assert ran(**given, keep=1)["changed"] is True
-    failed = ran(**given, keep=2)
-    assert failed == {
-        "failed": True,
-        "msg": "hal01,hal03: not drained: 1 nodes would be left for jobs, at least 2 have to stay;"
-        " 2 of 4 are away already",
-    }
-    assert said(ran) == [SHOW_NODES, SHOW_RESERVATIONS]
-
-
-def test_each_partition_keeps_half_of_its_nodes_for_jobs(make: Make) -> None:
-    lines = (("IDLE", "a"), ("IDLE", "a"), ("IDLE", "b"), ("MIXED", "b"), ("IDLE", "b"), ("IDLE+MAINTENANCE", "a"))
-    text = "".join(
-        f"NodeName=hal{number:02d} State={state} Partitions={name}\n" for number, (state, name) in enumerate(lines, 1)
-    )
-    ran = make("hal_slurm_node", {"show node": (0, text, "")})
-    given: dict[str, Any] = {"state": "drained", "reason": "r", "check": True}
-    words = "hal01,hal02: not drained: a would have 0 nodes for jobs, at least 1 has to stay"
-    assert ran(nodes=["hal01", "hal02"], keep=2, **given) == {"failed": True, "msg": words}
-    assert ran(nodes=["hal01", "hal03"], keep=2, **given)["changed"] is True
-    assert ran(nodes=["hal01", "hal02"], **given)["changed"] is True
-    proves = {"show reservation": (0, "ReservationName=hal-reimage-hal02 Nodes=hal02\n", "")}
-    ran = make("hal_slurm_node", {"show node": (0, text, ""), **proves})
-    words = "hal01: not drained: a would have 0 nodes for jobs, at least 1 has to stay"
-    assert ran(nodes=["hal01"], keep=2, **given) == {"failed": True, "msg": words}
-
-
-def at_the_same_moment(make: Make, before: str, reason_after: str, **given: Any) -> list[str]:
-    """Drain hal01 and hal03 while somebody else drains hal02; return what is told to Slurm after the second look."""
-    node, dated = "NodeName={} State={} Partitions=a{}\n", " Reason={} [root@2026-11-21T08:00:00]"
-    unwell = before + dated.format("health: GPU lost") if "DRAIN" in before else before
-    mine = dated.format("hal-reboot: (new) kernel")
-    shown = [node.format("hal01", "IDLE", "") + node.format("hal02", "IDLE", "") + f"NodeName=hal03 State={unwell}\n"]
-    shown.append(
-        node.format("hal01", "IDLE+DRAIN", mine)
-        + node.format("hal02", "IDLE+DRAIN", "")
-        + node.format("hal03", "IDLE+DRAIN", dated.format(reason_after))
-    )
-    ran, told = make("hal_slurm_node", {}), []
-
-    def answer(argv: list[str]) -> Answer:
-        told.append(" ".join(argv))
-        drained = any("State=DRAIN" in one for one in told)
-        return (0, shown[drained], "") if told[-1] == SHOW_NODES else (0, "", "")
-
-    ran.answer = answer
-    reason = 'hal-reboot: [new] "kernel"'
-    failed = ran(nodes=["hal01", "hal03"], state="drained", reason=reason, keep=1, over="health: ", **given)
-    assert failed["msg"].startswith("hal01,hal03: not drained: 0 nodes would be left for jobs, at least 1 have to stay")
-    updates = [one.partition(" update ")[2] for one in told if " update " in one]
-    assert updates[:2] == [
-        f"NodeName={name} State=DRAIN Reason=hal-reboot: (new) kernel" for name in ("hal01", "hal03")
-    ]
-    return updates[2:]
-
-
-@pytest.mark.parametrize(
-    ("before", "reason_after", "undone"),
-    [
-        ("IDLE", "hal-reboot: (new) kernel", ["NodeName=hal03 State=RESUME"]),
-        ("IDLE+DRAIN", "hal-reboot: (new) kernel", ["NodeName=hal03 State=DRAIN Reason=health: GPU lost"]),
-        ("DOWN", "hal-reboot: (new) kernel", []),
-        ("IDLE", "broken fan", []),
-    ],
-    ids=["took jobs", "its drain was taken over", "was down", "an administrator drained it meanwhile"],
-)
-def test_a_drain_that_comes_too_late_is_taken_back(
-    make: Make, before: str, reason_after: str, undone: list[str]
-) -> None:
-    assert at_the_same_moment(make, before, reason_after) == ["NodeName=hal01 State=RESUME", *undone]
 
 
 def test_fail_is_a_drain_of_whoever_said_it(make: Make) -> None:
     ran = make("hal_slurm_node", slurm("IDLE+FAIL" + THEIRS))
-    assert ran(nodes=["hal01"], state="drained", reason="r")["changed"] is False
-    found = ran(nodes=["hal01"], mark="broken")["nodes"]["hal01"]
-    assert (found["drained"], found["away"], found["ours"]) == (False, True, True)
+    found = ran(nodes=["hal01"])["nodes"]["hal01"]
+    assert (found["drained"], found["away"]) == (False, True)
     assert ran(nodes=["hal01"], state="resumed", check=True)["changed"] is True
-
-
-def test_a_drain_of_ours_may_take_the_place_of_one_that_begins_so(make: Make) -> None:
-    ran = make("hal_slurm_node", slurm("IDLE+DRAIN" + THEIRS))
-    given: dict[str, Any] = {"nodes": ["hal01"], "state": "drained", "reason": "r"}
-    assert ran(**given, over="broken")["changed"] is True
-    assert ran(**given, over="fan")["changed"] is False
-    assert ran(**given, over="")["changed"] is False
-
-
-def test_the_only_node_may_be_drained_when_none_has_to_stay(make: Make) -> None:
-    ran = make("hal_slurm_node", slurm("IDLE"))
-    assert ran(nodes=["hal01"], state="drained", reason="r")["changed"] is True
 
 
 def test_nodes_that_are_away_are_resumed(make: Make) -> None:
@@ -346,9 +249,6 @@ def test_slurmctld_that_does_not_answer_is_told_with_the_command(make: Make) -> 
         assert ran(nodes=["hal01"])["msg"] == f"scontrol --oneliner show: {words}"
 
 
-def test_a_drain_needs_its_reason(make: Make) -> None:
-    ran = make("hal_slurm_node", {})
-    missing = "state is drained but all of the following are missing: reason"
-    assert ran(nodes=["hal01"], state="drained") == {"failed": True, "msg": missing}
-    choices = "value of state must be one of: seen, drained, resumed, serving, got: away"
-    assert ran(nodes=["hal01"], state="away") == {"failed": True, "msg": choices}
+def test_a_state_that_is_none_is_refused(make: Make) -> None:
+    choices = "value of state must be one of: seen, resumed, serving, got: drained"
+    assert make("hal_slurm_node", {})(nodes=["hal01"], state="drained") == {"failed": True, "msg": choices}

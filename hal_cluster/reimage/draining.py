@@ -1,0 +1,167 @@
+"""Nodes that are drained and given back by Slurm's own commands: a reimage and a reboot alike.
+
+They run on the node where slurmctld runs. Whose a drain is and how many nodes stay: hal_node/slurm/drains.py.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from hal_cluster.reimage.errors import ReimageError, Trouble
+from hal_cluster.reimage.remote import Run
+from hal_cluster.reimage.slurm_text import impossible, may_pass, read_jobs, read_node, read_nodes
+from hal_cluster.reimage.world import Job, SlurmNode
+from hal_node.slurm.drains import BUSY, HEALTH, away, floors_of, is_by, proving, reason_line, too_few
+
+SECONDS = 30  # for one command
+
+
+class Draining:
+    """Implements world.Drains. One for all nodes of a run: drains are decided one after the other.
+
+    ``mark``: how the reasons of our drains begin, before a colon. ``floors``: how many nodes a partition keeps for
+    jobs; half of its nodes where it is not named. ``site``: how many nodes of all stay, and no partition that is not
+    named keeps more; None where nobody asks for that.
+    """
+
+    def __init__(
+        self, run: Run, mark: str, *, floors: Mapping[str, int] | None = None, site: int | None = None
+    ) -> None:
+        self._run, self._mark = run, mark
+        self._floors, self._site = dict(floors or {}), site
+        self._deciding = threading.Lock()
+
+    def see(self, node: str) -> SlurmNode:
+        """Return what slurmctld says of a node."""
+        found = self._node(node)
+        if found is None:
+            return SlurmNode(known=False)
+        on = self._ask("squeue", "--noheader", "--all", "--nodelist", node, "--states", BUSY, "--format", "%A|%u|%e")
+        return SlurmNode(
+            known=True,
+            drained=away(found),
+            ours=is_by(found, self._mark),
+            usable=found["usable"],
+            maintained=found["maintained"],
+            unhealthy=is_by(found, HEALTH),
+            reason=found["reason"],
+            by=found["by"],
+            started=found["slurmd_start"],
+            answers=found["answers"],
+            jobs=tuple(Job(job["id"], job["user"], job["end"]) for job in read_jobs(on)),
+            reboot=found["reboot"],
+            next_state=found["next_state"] if found["next_state"] in ("RESUME", "DOWN") else "",
+        )
+
+    def check_floors(self) -> dict[str, tuple[int, int]]:
+        """Return {partition: (how many nodes it keeps for jobs, how many it has)} of all partitions.
+
+        ReimageError, a line for each mistake, when there is no such partition, or it has fewer nodes than it keeps.
+        """
+        nodes = self._all()
+        if wrong := impossible(nodes, self._floors):
+            raise ReimageError("\n".join(wrong))
+        floors: dict[str, tuple[int, int]] = floors_of(nodes, self._floors, self._site)
+        return floors
+
+    def refusal(self, nodes: Collection[str]) -> str:
+        """Return why these nodes may not all be drained now, or ""."""
+        return self._too_few(nodes, self._all())
+
+    def drain(self, node: str, reason: str) -> str:
+        """Drain a node, unless it is; a drain of the health check becomes ours. Return "" or why not now.
+
+        Another controller may have drained at the same moment: when too few are left then, it is taken back.
+        """
+        with self._deciding:
+            nodes = self._nodes(node)
+            found = nodes[node]
+            if away(found) and not is_by(found, HEALTH):
+                return ""
+            if refused := self._too_few([node], nodes):
+                return refused
+            self._drain(node, reason)
+            return self._after_all(node, reason, found)
+
+    def give_back(self, node: str, stays: str) -> None:
+        """Have a node serve jobs again. ``stays``: the reason for which it stays drained instead, unless it is."""
+        if stays:
+            self._stay_away(node, stays)
+        elif resumable(self._nodes(node)[node]):
+            self._resume(node)
+
+    def _ask(self, *argv: str, fine: str = "", zone: str = "") -> str:
+        """Return what a command prints; Trouble with its last line when it fails, but for words that are fine."""
+        settings = ["LC_ALL=C", *([f"TZ={zone}", "SLURM_TIME_FORMAT=standard"] if zone else [])]
+        done = self._run(["env", *settings, "timeout", str(SECONDS), *argv])
+        said = (done.err or done.out).strip().splitlines()
+        if done.status == 0 or (fine and re.search(fine, f"{done.out}\n{done.err}")):
+            return done.out
+        program = list(argv[argv.index("--") + 1 :] if "--" in argv else argv)
+        asked = " ".join([word for word in program if not word.startswith("-")][:3])
+        if done.status == 124:  # timeout's own
+            raise Trouble(f"{asked}: no answer within {SECONDS} s", passes=True)
+        words = said[-1] if said else f"exit status {done.status}"
+        raise Trouble(f"{asked}: {words}", passes=may_pass(words))
+
+    def _node(self, node: str) -> dict[str, Any] | None:
+        """Return what is known of one node, None when Slurm does not know it."""
+        # "all" is every node to scontrol, and a list is several.
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9.-]*", node) or node.lower() == "all":
+            raise Trouble(f'"{node}" is no name of one node')
+        text = self._ask("scontrol", "--oneliner", "show", "node", node, fine="Node .* not found")
+        found = [one for one in map(read_node, text.splitlines()) if one and one["name"] == node]
+        if not found and "not found" not in text:  # what is no answer does not say that there are no jobs
+            raise Trouble(f"scontrol show node {node}: no answer that can be read: {reason_line(text)!r}", passes=True)
+        return found[0] if found else None
+
+    def _nodes(self, node: str) -> dict[str, dict[str, Any]]:
+        """Return what is known of all nodes, this one among them."""
+        found = self._all()
+        if node not in found:
+            raise Trouble(f"Slurm does not know {node}")
+        return found
+
+    def _all(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = read_nodes(self._ask("scontrol", "--oneliner", "show", "node"))
+        return found
+
+    def _after_all(self, node: str, reason: str, before: dict[str, Any]) -> str:
+        """Look once more whether a node may be away that was just drained; return why not, and give it back.
+
+        It stays away when its reboot was issued, it is down, or the drain is somebody's by now.
+        """
+        refused = self._too_few([node], {**self._nodes(node), node: before})
+        if refused:
+            found = self._nodes(node)[node]
+            ours = found["drained"] and found["reason"] == reason_line(reason)
+            if ours and found["reboot"] != "issued" and not found["down"]:
+                self._resume(node)
+        return refused
+
+    def _too_few(self, names: Collection[str], nodes: Mapping[str, Mapping[str, Any]]) -> str:
+        reservations = self._ask("scontrol", "--oneliner", "show", "reservation")
+        return str(too_few(names, nodes, self._floors, proving(reservations), self._site))
+
+    def _drain(self, node: str, reason: str, *, state: str = "DRAIN") -> None:
+        self._ask("scontrol", "update", f"NodeName={node}", f"State={state}", f"Reason={reason_line(reason)}")
+
+    def _stay_away(self, node: str, reason: str) -> None:
+        """Drain a node that takes jobs; who drained it already keeps his reason."""
+        if not away(self._nodes(node)[node]):
+            self._drain(node, reason)
+
+    def _resume(self, node: str) -> None:
+        try:
+            self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        except Trouble:
+            if resumable(self._nodes(node)[node]):  # else somebody else gave it back just now
+                raise
+
+
+def resumable(found: Mapping[str, Any]) -> bool:
+    """Return whether State=RESUME gives a node back."""
+    return away(found) or bool(found["down"])

@@ -81,7 +81,7 @@ class Authority:
         with self.locked(), tempfile.TemporaryDirectory(prefix="hal-certificate-") as scratch:
             copy = Path(scratch) / "key.pub"
             copy.write_text(f"{key} {user}\n")
-            one = Issued(
+            issued = Issued(
                 serial=self.register.next_serial(),
                 user=user,
                 principals=tuple(principals),
@@ -92,12 +92,12 @@ class Authority:
             )
             # Relative times: absolute ones are read in this machine's time zone by older ssh-keygen.
             span = f"-{int(BACK.total_seconds())}s:+{days}d"
-            signed = ["-I", user, "-z", str(one.serial), "-n", ",".join(principals), "-V", span]
+            signed = ["-I", user, "-z", str(issued.serial), "-n", ",".join(principals), "-V", span]
             run("ssh-keygen", "-q", "-s", self.folder / "user_ca", *signed, copy)
             # Registered before it is handed out: a certificate that nobody knows of cannot be revoked.
-            self.register.add(one)
+            self.register.add(issued)
             write(certificate, (Path(scratch) / "key-cert.pub").read_bytes(), 0o644)
-        return one, certificate
+        return issued, certificate
 
     def sign_first_host_key(self, public: Path, node: str, fqdn: str, address: str) -> str:
         """Sign the host key that a node gets with its installation; return the certificate. For HOST_DAYS.
@@ -126,7 +126,7 @@ class Authority:
 
     def revoke_serials(self, serials: Sequence[int], reason: str) -> list[str]:
         """Refuse certificates by their numbers; return what was added."""
-        known = {one.serial: one for one in self.register}
+        known = {issued.serial: issued for issued in self.register}
         for serial in serials:
             if serial not in known:
                 raise CertificateError(
@@ -137,7 +137,7 @@ class Authority:
     def revoke_user(self, user: str, reason: str) -> list[str]:
         """Refuse every certificate of a user, but those that ran out long ago."""
         since = datetime.now(timezone.utc) - STILL
-        serials = [one.serial for one in self.register if one.user == user and one.valid(since)]
+        serials = [issued.serial for issued in self.register if issued.user == user and issued.valid(since)]
         if not serials:
             raise CertificateError(
                 f"{user} has had no valid certificate since {stamp(since)} by this computer's clock;"

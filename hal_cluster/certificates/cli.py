@@ -88,8 +88,9 @@ def _run(options: argparse.Namespace) -> list[str]:
     authority = Authority(options.authority)
     if options.command == "issue":
         principals = [word.strip() for word in options.principals.split(",") if word.strip()] or [options.user]
-        one, path = authority.issue(options.user, options.key, principals, options.days)
-        return [f"{path}: certificate {one.serial} of {one.user}, opens {', '.join(one.principals)}, until {one.until}"]
+        issued, path = authority.issue(options.user, options.key, principals, options.days)
+        opens = ", ".join(issued.principals)
+        return [f"{path}: certificate {issued.serial} of {issued.user}, opens {opens}, until {issued.until}"]
     if options.command == "list":
         return _list(authority)
     if options.command == "revoke":
@@ -104,9 +105,11 @@ def _run(options: argparse.Namespace) -> list[str]:
 def _list(authority: Authority) -> list[str]:
     now, refused = datetime.now(timezone.utc), authority.users.entries()
     rows = [("SERIAL", "USER", "OPENS", "UNTIL", "STATE", "KEY")]
-    for one in authority.register:
-        state = "revoked" if f"serial: {one.serial}" in refused else "valid" if one.valid(now) else "ran out"
-        rows.append((str(one.serial), one.user, ",".join(one.principals), one.until, state, one.fingerprint))
+    for issued in authority.register:
+        state = "revoked" if f"serial: {issued.serial}" in refused else "valid" if issued.valid(now) else "ran out"
+        rows.append(
+            (str(issued.serial), issued.user, ",".join(issued.principals), issued.until, state, issued.fingerprint)
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(6)]
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

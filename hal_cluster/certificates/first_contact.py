@@ -26,16 +26,16 @@ SCAN_SECONDS = 10
 
 def read_expected(text: str, where: str) -> dict[str, set[str]]:
     """Return the fingerprints by node name; CertificateError names the line that is neither of the three forms."""
-    found: dict[str, set[str]] = {}
+    expected: dict[str, set[str]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.split("#", 1)[0].strip()
         if not stripped:
             continue
         names, _, value = stripped.partition(" ")
-        one = expected_of(value.strip(), f"{where}:{number}")
+        key = expected_of(value.strip(), f"{where}:{number}")
         for name in names.split(","):
-            found.setdefault(name, set()).add(one)
-    return found
+            expected.setdefault(name, set()).add(key)
+    return expected
 
 
 def expected_of(value: str, where: str) -> str:
@@ -75,7 +75,7 @@ def pin(node: str, address: str, expected: Mapping[str, set[str]], authority: Au
     keys = {fingerprint(key): key for key in shown(address)}
     authority.hosts.refuse_lost()
     revoked = authority.hosts.keys()
-    if again := sorted(one for one, key in keys.items() if key in revoked):
+    if again := sorted(digest for digest, key in keys.items() if key in revoked):
         raise CertificateError(
             f"{node}: {address} shows a key that was revoked ({again[0]}); give it a new one at its console"
         )
@@ -86,7 +86,7 @@ def pin(node: str, address: str, expected: Mapping[str, set[str]], authority: Au
             "another machine answers there, or the line was misread; nothing was changed"
         )
     into.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    text = "".join(f"{node} {keys[one]}\n" for one in matching)
+    text = "".join(f"{node} {keys[digest]}\n" for digest in matching)
     if not into.exists() or into.read_text(encoding="utf-8") != text:
         write(into, text.encode(), 0o600)
     return matching

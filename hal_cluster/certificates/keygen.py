@@ -39,7 +39,7 @@ def let_in(krl: Path, samples: Sequence[str]) -> list[str]:
         answers = run("ssh-keygen", "-Q", "-f", krl, *files, accept=(0, 1)).splitlines()
     if len(answers) != len(samples):
         raise CertificateError(f"{krl}: ssh-keygen -Q was asked about {len(samples)} keys and answered {len(answers)}")
-    return [one for one, answer in zip(samples, answers, strict=True) if not answer.endswith(": REVOKED")]
+    return [sample for sample, answer in zip(samples, answers, strict=True) if not answer.endswith(": REVOKED")]
 
 
 def public_key(path: Path) -> str:

@@ -58,12 +58,12 @@ class Register:
 
     def next_serial(self) -> int:
         """Return a number that no certificate has: 0 is what certificates without one have."""
-        return max((one.serial for one in self), default=0) + 1
+        return max((issued.serial for issued in self), default=0) + 1
 
-    def add(self, one: Issued) -> None:
+    def add(self, issued: Issued) -> None:
         """Append a certificate; when this returns, it is there after a loss of power, too.
 
         CertificateError when the disk is full: half a line would be in the way of all that comes later.
         """
         there = self.path.read_bytes() if self.path.exists() else b""
-        write(self.path, there + f"{json.dumps(asdict(one))}\n".encode(), 0o600)
+        write(self.path, there + f"{json.dumps(asdict(issued))}\n".encode(), 0o600)

@@ -47,20 +47,20 @@ class RevokedUsers:
 
         CertificateError when a line is neither a serial number nor a key, or the register is missing beside its list.
         """
-        found: dict[str, int] = {}
+        refused: dict[str, int] = {}
         for number, line in enumerate(self._lines(), 1):
             text = line.partition("#")[0].strip()
             kind, _, value = text.partition(":")
             words = value.split()
             if kind == "serial" and len(words) == 1 and NUMBER.fullmatch(words[0]):
-                found.setdefault(f"serial: {words[0]}", number)
+                refused.setdefault(f"serial: {words[0]}", number)
             elif kind == "key" and len(words) > 1 and "-cert-" not in words[0]:
-                found.setdefault(f"key: {words[0]} {words[1]}", number)
+                refused.setdefault(f"key: {words[0]} {words[1]}", number)
             elif text:
                 raise CertificateError(
                     f'{self.register}:{number}: "{text}" revokes nothing; write "serial: NUMBER" or "key: TYPE BASE64"'
                 )
-        return found
+        return refused
 
     def samples(self) -> list[str]:
         """Return what every list of the site has to refuse: for each entry a line of a .pub file, its name as comment.
@@ -137,13 +137,13 @@ class RevokedUsers:
 
     def _known(self) -> dict[str, str]:
         """The samples that are there, by entry."""
-        found = {}
+        samples = {}
         for number, line in enumerate(lines_of(self._samples), 1):
             words = line.split(" ", 2)
             if len(words) < 3:
                 raise CertificateError(f"{self._samples}:{number}: cannot be read; restore it from its backup")
-            found[words[2] if words[2].startswith("serial: ") else f"key: {words[0]} {words[1]}"] = line
-        return found
+            samples[words[2] if words[2].startswith("serial: ") else f"key: {words[0]} {words[1]}"] = line
+        return samples
 
     def _lines(self) -> list[str]:
         if self.list.exists() and not self.register.exists():
@@ -183,15 +183,15 @@ class RevokedHosts:
 
     def _entries(self) -> list[tuple[str, str]]:
         """The keys, and where each stands. Of a key for one name only, ssh believes the host by its other names."""
-        found = []
+        entries = []
         for number, line in enumerate(self.lines(), 1):
             where = f"{self.register}:{number}"
             words = line.split()
             if words and not words[0].startswith("#"):
                 if words[:2] != ["@revoked", "*"] or len(words) < 4:
                     raise CertificateError(f'{where}: "{line}" revokes nothing; write "@revoked * TYPE BASE64 REASON"')
-                found.append((f"{words[2]} {words[3]}", where))
-        return found
+                entries.append((f"{words[2]} {words[3]}", where))
+        return entries
 
     def _refuse_lost(self, keys: Sequence[str]) -> None:
         before = [" ".join(line.split()[2:4]) for line in lines_of(self.list) if line.startswith("@revoked ")]

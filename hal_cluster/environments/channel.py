@@ -21,18 +21,18 @@ MB. A mirror that somebody has taken over would go on until the controller's mem
 def unlike(locked: Lock, places: Mapping[str, str]) -> list[str]:
     """Return a line for each package that its channel does not have as locked; raise when a channel cannot be read."""
     lines: list[str] = []
-    for alias, subdir in sorted({(one.channel, one.subdir) for one in locked.packages.values()}):
+    for alias, subdir in sorted({(package.channel, package.subdir) for package in locked.packages.values()}):
         have = index(places.get(alias, locked.asked.channels[alias]), subdir)
         for package in locked.packages.values():
             if (package.channel, package.subdir) != (alias, subdir):
                 continue
-            found = have.get(package.file)
-            if found is None:
+            offered = have.get(package.file)
+            if offered is None:
                 lines.append(f"{package.name}: {alias} has no {subdir}/{package.file}")
                 continue
             for field, value in (("sha256", package.sha256), ("size", package.size)):
-                if found.get(field) not in (None, value):
-                    lines.append(f"{package.name}: {alias} has {field} {found[field]}, locked is {value}")
+                if offered.get(field) not in (None, value):
+                    lines.append(f"{package.name}: {alias} has {field} {offered[field]}, locked is {value}")
     return lines
 
 

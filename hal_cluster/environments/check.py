@@ -20,18 +20,18 @@ def check(path: Path) -> Lock:
 
 @lru_cache(maxsize=64)
 def _check(path: Path, _time: int, _size: int) -> Lock:
-    found = locks.load(path)
+    lock = locks.load(path)
     document = Document(path)
-    for name, words in solve.unsatisfied(found):
+    for name, words in solve.unsatisfied(lock):
         if name:
             document.finding(f"{name}: {words}", "packages", name, "depends")
         else:
             document.finding(words, "specs")
     document.refuse()
-    return found
+    return lock
 
 
-def against_specs(found: Lock, path: Path, specs: Path) -> list[str]:
+def against_specs(lock: Lock, path: Path, specs: Path) -> list[str]:
     """Return a line for each way in which the lock was made from other specs than those beside it."""
     from hal_cluster.environments import specs as heads
 
@@ -42,5 +42,5 @@ def against_specs(found: Lock, path: Path, specs: Path) -> list[str]:
     return [
         f"{path}: {field} is not that of {specs.name}: run hal-environments lock {locks.name_of(path)}"
         for field in ("platform", "virtual", "channels", "specs")
-        if getattr(asked, field) != getattr(found.asked, field)
+        if getattr(asked, field) != getattr(lock.asked, field)
     ]

@@ -91,7 +91,7 @@ def _places(options: argparse.Namespace, asked: specs.Specs) -> Mapping[str, str
 
 def _refuse_unknown(options: argparse.Namespace, asked: Sequence[specs.Specs]) -> None:
     """A channel that none of the files has was misspelt, and would be asked at its declared address."""
-    known = list(dict.fromkeys(name for one in asked for name in one.channels))
+    known = list(dict.fromkeys(name for specs_of in asked for name in specs_of.channels))
     for name, _ in options.places:
         if name not in known:
             raise HalEnvironmentsError(f"--from {name}: the channels are {', '.join(known)}")
@@ -128,19 +128,19 @@ def _check(options: argparse.Namespace) -> int:
     for name in names:
         path = options.folder / f"{name}.lock.yml"
         try:
-            found = check(path)
+            lock = check(path)
         except FileError as error:
             findings += error.findings
             continue
         beside = options.folder / f"{name}.yml"
-        _refuse_unknown(options, [found.asked])
-        wrong = against_specs(found, path, beside) if beside.exists() else []
+        _refuse_unknown(options, [lock.asked])
+        wrong = against_specs(lock, path, beside) if beside.exists() else []
         if options.fetch or options.places:
-            wrong += [f"{path}: {line}" for line in channel.unlike(found, _places(options, found.asked))]
+            wrong += [f"{path}: {line}" for line in channel.unlike(lock, _places(options, lock.asked))]
         findings += wrong
         if not wrong:
             compared = "" if options.fetch or options.places else "; not compared with channels (--fetch)"
-            print(f"{path}: {len(found.packages)} packages for {found.asked.platform}, complete{compared}")
+            print(f"{path}: {len(lock.packages)} packages for {lock.asked.platform}, complete{compared}")
     if findings:
         raise FileError(findings)
     return OK

@@ -38,33 +38,33 @@ def environments(
     `platform`: conda's name of the nodes' machine; `variable`: what the list is called.
     """
     problems: list[str] = []
-    found: list[dict[str, Any]] = []
+    made: list[dict[str, Any]] = []
     if not PATHS.fullmatch(root) or len(f"{root}/".encode()) > 120:
         problems.append(
             f"{variable}: the place {root!r} has to be an absolute path of up to 120 letters, digits, . _ + -"
         )
-    for at, one in enumerate(declared):
+    for at, entry in enumerate(declared):
         where = f"{variable}[{at}]"
-        if not isinstance(one, Mapping):
+        if not isinstance(entry, Mapping):
             problems.append(f"{where}: not a mapping; write version, lock, python")
             continue
-        label = f"{where} ({one.get('name') or name}/{one.get('version', '?')})"
-        faults = list(_faults(one))
+        label = f"{where} ({entry.get('name') or name}/{entry.get('version', '?')})"
+        faults = list(_faults(entry))
         problems += [f"{label}: {words}" for words in faults]
-        if faults or one.get("retired"):
+        if faults or entry.get("retired"):
             continue
         try:
-            lock = check(directory / f"{one['lock']}.lock.yml")
+            lock = check(directory / f"{entry['lock']}.lock.yml")
         except FileError as error:
-            problems += [f"{label}: {words}" for words in _advice(error.findings, directory, str(one["lock"]))]
+            problems += [f"{label}: {words}" for words in _advice(error.findings, directory, str(entry["lock"]))]
             continue
-        faults = list(_with_lock(one, lock, platform))
-        problems += [f"{label}: {directory}/{one['lock']}.lock.yml: {words}" for words in faults]
+        faults = list(_with_lock(entry, lock, platform))
+        problems += [f"{label}: {directory}/{entry['lock']}.lock.yml: {words}" for words in faults]
         if not faults:
-            found.append(_entry({**OPTIONAL, **one}, at, lock, name, root))
-    entries = [one for one in declared if isinstance(one, Mapping)]
-    problems += _together([{**OPTIONAL, **one, "name": one.get("name") or name} for one in entries], variable)
-    return {"problems": problems, "environments": [] if problems else found}
+            made.append(_entry({**OPTIONAL, **entry}, at, lock, name, root))
+    entries = [entry for entry in declared if isinstance(entry, Mapping)]
+    problems += _together([{**OPTIONAL, **entry, "name": entry.get("name") or name} for entry in entries], variable)
+    return {"problems": problems, "environments": [] if problems else made}
 
 
 def _advice(findings: Sequence[str], directory: Path, lock: str) -> list[str]:
@@ -76,8 +76,8 @@ def _advice(findings: Sequence[str], directory: Path, lock: str) -> list[str]:
     return list(findings)
 
 
-def _faults(one: Mapping[str, Any]) -> Iterator[str]:
-    for field in one:
+def _faults(entry: Mapping[str, Any]) -> Iterator[str]:
+    for field in entry:
         if field not in FIELDS:
             yield f"{field} is no field; there are {', '.join(FIELDS)}"
     for field, form, words in (
@@ -85,33 +85,33 @@ def _faults(one: Mapping[str, Any]) -> Iterator[str]:
         ("lock", LOCK, "the name of a lock file without .lock.yml"),
         ("python", PYTHON, "two or three numbers, in quotes, such as '3.7'"),
     ):
-        value = one.get(field)
+        value = entry.get(field)
         if value is None or value == "":
             yield f"no {field}: write {words}"
         elif not isinstance(value, str):
             yield f"{field} is the number {value}; put it in quotes, or 3.10 is 3.1"
         elif not form.fullmatch(value):
             yield f"{field} is {value!r}; write {words}"
-    if isinstance(one.get("version"), str) and PREFIX.fullmatch(one["version"]):
-        yield f"version is {one['version']!r}, which looks like a prefix with its digest; choose another"
-    if one.get("name") and not (isinstance(one["name"], str) and NAME.fullmatch(one["name"])):
-        yield f"name is {one['name']!r}; write small letters, digits, _ and -"
+    if isinstance(entry.get("version"), str) and PREFIX.fullmatch(entry["version"]):
+        yield f"version is {entry['version']!r}, which looks like a prefix with its digest; choose another"
+    if entry.get("name") and not (isinstance(entry["name"], str) and NAME.fullmatch(entry["name"])):
+        yield f"name is {entry['name']!r}; write small letters, digits, _ and -"
     for field in ("default", "hidden"):
-        if not isinstance(one.get(field, False), bool):
-            yield f"{field} is {one[field]!r}; write true or false"
+        if not isinstance(entry.get(field, False), bool):
+            yield f"{field} is {entry[field]!r}; write true or false"
     for field in ("title", "retired", "deprecated"):
-        if not isinstance(one.get(field, ""), str):
+        if not isinstance(entry.get(field, ""), str):
             yield f"{field} is no text"
-    if one.get("retired") and one.get("default"):
+    if entry.get("retired") and entry.get("default"):
         yield "is retired and the default; make another version the default"
-    imports = one.get("imports", [])
+    imports = entry.get("imports", [])
     if (
         not isinstance(imports, Sequence)
         or isinstance(imports, str)
         or not all(MODULE.fullmatch(str(n)) for n in imports)
     ):
         yield f"imports is {imports!r}; write a list of Python modules"
-    yield from _post_link(one.get("post_link", {}))
+    yield from _post_link(entry.get("post_link", {}))
 
 
 def _post_link(given: Any) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _post_link(given: Any) -> Iterator[str]:
         yield "post_link: write run and skip, lists of packages, and environment, a mapping"
         return
     lists = [given.get("run", []), given.get("skip", [])]
-    if not all(isinstance(one, Sequence) and not isinstance(one, str) for one in lists):
+    if not all(isinstance(words, Sequence) and not isinstance(words, str) for words in lists):
         yield "post_link: run and skip are lists of packages"
     elif both := set(lists[0]) & set(lists[1]):
         yield f"post_link: {', '.join(sorted(both))} is in run and in skip"
@@ -128,35 +128,35 @@ def _post_link(given: Any) -> Iterator[str]:
         yield "post_link: environment is a mapping of texts; put yes and no in quotes"
 
 
-def _with_lock(one: Mapping[str, Any], lock: Lock, platform: str) -> Iterator[str]:
+def _with_lock(entry: Mapping[str, Any], lock: Lock, platform: str) -> Iterator[str]:
     if lock.asked.platform != platform:
         yield f"is for {lock.asked.platform}, the nodes are {platform}"
     python = lock.packages.get("python")
     if python is None:
         yield "has no package python"
-    elif python.version != one["python"] and not python.version.startswith(one["python"] + "."):
-        yield f"has Python {python.version}, declared is {one['python']}"
-    for name in _decided(one):
+    elif python.version != entry["python"] and not python.version.startswith(entry["python"] + "."):
+        yield f"has Python {python.version}, declared is {entry['python']}"
+    for name in _decided(entry):
         if name not in lock.packages:
             yield f"has no package {name}, which post_link names"
 
 
-def _decided(one: Mapping[str, Any]) -> list[str]:
-    given = one.get("post_link", {})
+def _decided(entry: Mapping[str, Any]) -> list[str]:
+    given = entry.get("post_link", {})
     return [*given.get("run", []), *given.get("skip", [])]
 
 
 def _together(entries: Sequence[Mapping[str, Any]], variable: str) -> Iterator[str]:
-    for label, times in Counter((one["name"], one.get("version")) for one in entries).items():
+    for label, times in Counter((entry["name"], entry.get("version")) for entry in entries).items():
         if times > 1:
             yield f"{variable}: {label[0]}/{label[1]} is declared {times} times"
-    for name in dict.fromkeys(one["name"] for one in entries):
-        current = [one for one in entries if one["name"] == name and not one["retired"]]
-        defaults = [str(one.get("version")) for one in current if one["default"]]
+    for name in dict.fromkeys(entry["name"] for entry in entries):
+        current = [entry for entry in entries if entry["name"] == name and not entry["retired"]]
+        defaults = [str(entry.get("version")) for entry in current if entry["default"]]
         if len(defaults) > 1:
             yield f"{variable}: {name} has the defaults {', '.join(defaults)}; one is right"
         elif current and not defaults:
-            versions = ", ".join(str(one.get("version")) for one in current)
+            versions = ", ".join(str(entry.get("version")) for entry in current)
             yield f"{variable}: {name} has no default; write `default: true` for one of {versions}"
 
 
@@ -167,16 +167,17 @@ def _meta(file: str) -> str:
     return f"{file}.json"
 
 
-def _entry(one: Mapping[str, Any], at: int, lock: Lock, default_name: str, root: str) -> dict[str, Any]:
-    name = one["name"] or default_name
-    post_link = {"run": [], "skip": [], "environment": {}, **one["post_link"]}
+def _entry(entry: Mapping[str, Any], at: int, lock: Lock, default_name: str, root: str) -> dict[str, Any]:
+    name = entry["name"] or default_name
+    post_link = {"run": [], "skip": [], "environment": {}, **entry["post_link"]}
     # What the scripts are told is no part of the digest: it is a consent, not content.
     digest = locks.digest(lock, sorted(post_link["run"]), sorted(post_link["skip"]))
-    link = f"{root}/{name}/{one['version']}"
+    link = f"{root}/{name}/{entry['version']}"
     return {
-        "id": f"{name}/{one['version']}", "at": at, "name": name, "version": one["version"], "title": one["title"],
-        "default": one["default"], "hidden": one["hidden"], "deprecated": one["deprecated"], "link": link,
-        "prefix": f"{link}.{digest}", "digest": digest, "python": one["python"], "imports": list(one["imports"]),
+        "id": f"{name}/{entry['version']}", "at": at, "name": name, "version": entry["version"],
+        "title": entry["title"],
+        "default": entry["default"], "hidden": entry["hidden"], "deprecated": entry["deprecated"], "link": link,
+        "prefix": f"{link}.{digest}", "digest": digest, "python": entry["python"], "imports": list(entry["imports"]),
         "post_link": post_link, "platform": lock.asked.platform, "channels": dict(lock.asked.channels),
         "metas": sorted(_meta(p.file) for p in lock.packages.values()),
         "packages": [

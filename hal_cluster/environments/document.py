@@ -61,7 +61,7 @@ class Document:
                 self._lines[inner] = key.start_mark.line + 1
                 self._walk(value, inner)
         elif isinstance(node, yaml.SequenceNode):
-            for index, item in enumerate(node.value):
+            for index, entry in enumerate(node.value):
                 inner = (*where, index)
-                self._lines[inner] = item.start_mark.line + 1
-                self._walk(item, inner)
+                self._lines[inner] = entry.start_mark.line + 1
+                self._walk(entry, inner)

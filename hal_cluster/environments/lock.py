@@ -74,9 +74,9 @@ def load(path: Path) -> Lock:
         listed = {}
     packages = {}
     for name, body in listed.items():
-        found = _package(document, asked, str(name), body)
-        if found is not None:
-            packages[found.name] = found
+        package = _package(document, asked, str(name), body)
+        if package is not None:
+            packages[package.name] = package
     document.refuse()
     return Lock(asked, packages)
 
@@ -123,7 +123,7 @@ def _package(document: Document, asked: Specs, name: str, body: Any) -> Package 
     if isinstance(size, bool) or not isinstance(size, int) or size <= 0:
         add(f"size is {size}; write the archive's bytes; {again}", "size")
     depends = body.get("depends", [])
-    if not isinstance(depends, list) or not all(isinstance(one, str) for one in depends):
+    if not isinstance(depends, list) or not all(isinstance(words, str) for words in depends):
         add("depends: write a list of texts", "depends")
     if body.get("noarch", "") not in ("", "python", "generic"):
         add(f"noarch is {body['noarch']}; write python or generic, or leave it out", "noarch")
@@ -152,7 +152,7 @@ def dump(lock: Lock, name: str) -> str:
         "specs": list(lock.asked.specs),
     }
     packages = {}
-    for package in sorted(lock.packages.values(), key=lambda one: one.name):
+    for package in sorted(lock.packages.values(), key=lambda package: package.name):
         fields: dict[str, Any] = {
             "version": package.version, "build": package.build, "number": package.number, "channel": package.channel,
             "subdir": package.subdir, "file": package.file, "size": package.size, "sha256": package.sha256,
@@ -165,7 +165,10 @@ def dump(lock: Lock, name: str) -> str:
 
 def digest(lock: Lock, *more: Any) -> str:
     """Return 12 hex digits that change when what is installed does: platform, packages, and what else shapes it."""
-    packages = sorted((one.name, one.version, one.build, one.subdir, one.sha256) for one in lock.packages.values())
+    packages = sorted(
+        (package.name, package.version, package.build, package.subdir, package.sha256)
+        for package in lock.packages.values()
+    )
     return hashlib.sha256(json.dumps([lock.asked.platform, packages, *more], sort_keys=True).encode()).hexdigest()[:12]
 
 

@@ -19,20 +19,22 @@ def mirrored(paths: Sequence[Path], places: Mapping[str, str] | None = None) -> 
     packages: dict[tuple[str, str, str], dict[str, Any]] = {}
     for path in paths:
         try:
-            found = check(path)
+            lock = check(path)
         except FileError as error:
             problems += error.findings
             continue
-        for one in found.packages.values():
-            url = (places or {}).get(one.channel, found.asked.channels[one.channel]).rstrip("/")
+        for package in lock.packages.values():
+            url = (places or {}).get(package.channel, lock.asked.channels[package.channel]).rstrip("/")
             entry = {
-                "channel": one.channel, "subdir": one.subdir, "file": one.file, "url": f"{url}/{one.subdir}/{one.file}",
-                "size": one.size, "sha256": one.sha256,
+                "channel": package.channel, "subdir": package.subdir, "file": package.file,
+                "url": f"{url}/{package.subdir}/{package.file}",
+                "size": package.size, "sha256": package.sha256,
             }  # fmt: skip
-            known = packages.setdefault((one.channel, one.subdir, one.file), entry)
+            known = packages.setdefault((package.channel, package.subdir, package.file), entry)
             if known != entry:
                 what = "address" if known["url"] != entry["url"] else "checksum or size"
                 problems.append(
-                    f"{path}: {one.name}: {one.file} of {one.channel} has another {what} in another lock file"
+                    f"{path}: {package.name}: {package.file} of {package.channel} has another {what} in another lock"
+                    " file"
                 )
     return {"problems": problems, "packages": [packages[key] for key in sorted(packages)]}

@@ -48,7 +48,7 @@ def lock(asked: Specs, places: Mapping[str, str], kept: Lock | None = None) -> L
             ],
             virtual_packages=[GenericVirtualPackage(PackageName(n), Version(v), "0") for n, v in asked.virtual.items()],
             channel_priority=ChannelPriority.Strict,
-            locked_packages=[record_of(one, read_at) for one in kept.packages.values()] if kept else None,
+            locked_packages=[record_of(package, read_at) for package in kept.packages.values()] if kept else None,
         )
 
     with tempfile.TemporaryDirectory(prefix="hal-environments-") as folder:
@@ -61,7 +61,7 @@ def lock(asked: Specs, places: Mapping[str, str], kept: Lock | None = None) -> L
             records = asyncio.run(run(indexes))
         except Exception as error:  # rattler's errors have no common root
             raise HalEnvironmentsError(f"cannot be solved: {error}") from None
-    packages = {found.name: found for found in (_package(record, read_at) for record in records)}
+    packages = {package.name: package for package in (_package(record, read_at) for record in records)}
     return Lock(asked, packages)
 
 
@@ -69,7 +69,7 @@ def unsatisfied(locked: Lock) -> list[tuple[str, str]]:
     """Return (package, what is wrong) for each dependency that nothing locked satisfies, and each spec."""
     from rattler import MatchSpec, PackageRecord
 
-    records = {name: _record(one) for name, one in locked.packages.items()}
+    records = {name: _record(package) for name, package in locked.packages.items()}
     for name, version in locked.asked.virtual.items():
         records[name] = PackageRecord(name=name, version=version, build="0", build_number=0, subdir="noarch")
     wrong: list[tuple[str, str]] = []

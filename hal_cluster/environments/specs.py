@@ -36,9 +36,9 @@ def load(path: Path) -> Specs:
     for field in document.content:
         if field not in FIELDS:
             document.finding(f"{field}: unknown field; there are {', '.join(FIELDS)}", field)
-    found = head(document)
+    specs = head(document)
     document.refuse()
-    return found
+    return specs
 
 
 def head(document: Document) -> Specs:
@@ -64,7 +64,7 @@ def head(document: Document) -> Specs:
         elif "@" in url.split("/")[2]:
             document.finding(f"channels: {name} has a name or password in it, which is for no file", "channels", name)
     specs = content.get("specs")
-    if not isinstance(specs, list) or not specs or not all(isinstance(one, str) and one.strip() for one in specs):
+    if not isinstance(specs, list) or not specs or not all(isinstance(spec, str) and spec.strip() for spec in specs):
         document.finding("specs: write a list of what is asked for, such as [python 3.7.*, powerai 1.7.0.*]", "specs")
         specs = []
     return Specs(str(platform), virtual, channels, tuple(specs))
@@ -72,13 +72,13 @@ def head(document: Document) -> Specs:
 
 def _texts(document: Document, field: str, *, required: bool = True) -> dict[str, str]:
     """Return a mapping of texts; a number among them is a finding, because YAML reads 1.10 as 1.1."""
-    found: Any = document.content.get(field)
-    if not found and not required:
+    mapping: Any = document.content.get(field)
+    if not mapping and not required:
         return {}
-    if not isinstance(found, dict) or not found:
+    if not isinstance(mapping, dict) or not mapping:
         document.finding(f"{field}: write a mapping", field)
         return {}
-    for name, value in found.items():
+    for name, value in mapping.items():
         if not isinstance(value, str):
             document.finding(f"{field}: {name} is {value!r}; write a text, a number in quotes", field, name)
-    return {str(name): str(value) for name, value in found.items() if isinstance(value, str)}
+    return {str(name): str(value) for name, value in mapping.items() if isinstance(value, str)}

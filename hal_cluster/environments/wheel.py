@@ -46,7 +46,7 @@ def bring(arch: str, folder: Path) -> Path:
         if done.returncode or not path.is_file():
             why = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
             raise HalEnvironmentsError(f"{name} cannot be had: {why}. With a network elsewhere, put it into {folder}")
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != sha256:
-        raise HalEnvironmentsError(f"{path}: has sha256 {found}, PyPI's is {sha256}: remove it")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if digest != sha256:
+        raise HalEnvironmentsError(f"{path}: has sha256 {digest}, PyPI's is {sha256}: remove it")
     return path

@@ -60,7 +60,7 @@ def against_declared(file: LockFile, site: Site) -> Report:
         if not all(wanted.values()):
             unknown = ", ".join(name for name, fingerprint in wanted.items() if not fingerprint)
             report.not_checked.append(f"{repository}/{arch}: the fingerprint of key {unknown} is not declared yet")
-            locked, wanted = ({name: one[name] for name in one if wanted.get(name)} for one in (locked, wanted))
+            locked, wanted = ({name: keys[name] for name in keys if wanted.get(name)} for keys in (locked, wanted))
         if locked != wanted:
             message = f"the keys are {_keys(locked)}, declared are {_keys(wanted)}"
             report.add(file, message, "repositories", repository, arch, "signed_by")
@@ -102,16 +102,16 @@ def against_metadata(file: LockFile, site: Site, metadata: AtHand) -> Report:
         report.not_checked.append(f"{repository}/{arch}: releases, checksums, closure and conflicts: {reason}")
     for arch in sorted({nodes.arch for nodes in site.nodes}):
         universe = metadata.universe(arch, file.lock.given)
-        offered = {(one.repository, one.file): one for one in universe.packages}
+        offered = {(offer.repository, offer.file): offer for offer in universe.packages}
         locked: set[Found] = set()
         for repository, of, tree in file.lock.trees():
             if of != arch or (repository, arch) not in metadata.known:
                 continue
             for name, package in tree.packages.items():
-                found = offered.get((repository, package.file))
+                offer = offered.get((repository, package.file))
                 where = ("repositories", repository, arch, "packages", name)
-                locked |= {found} if found else set()
-                for part, message in _differences(package, name, found):
+                locked |= {offer} if offer else set()
+                for part, message in _differences(package, name, offer):
                     report.add(file, message, *where, *([part] if part else []))
         for nodes in site.nodes:
             if nodes.arch == arch:
@@ -119,15 +119,15 @@ def against_metadata(file: LockFile, site: Site, metadata: AtHand) -> Report:
     return report
 
 
-def _differences(package: Package, name: str, found: Found | None) -> Iterator[tuple[str, str]]:
-    if found is None:
+def _differences(package: Package, name: str, offer: Found | None) -> Iterator[tuple[str, str]]:
+    if offer is None:
         yield "file", f"{package.file} is not in the repository"
         return
     for part in ("version", "arch", "size", "sha256"):
-        if getattr(package, part) != getattr(found, part):
-            yield part, f"is {getattr(package, part)}, the repository has {getattr(found, part)}"
-    if found.name != name:
-        yield "", f"{package.file} is the package {found.name}"
+        if getattr(package, part) != getattr(offer, part):
+            yield part, f"is {getattr(package, part)}, the repository has {getattr(offer, part)}"
+    if offer.name != name:
+        yield "", f"{package.file} is the package {offer.name}"
 
 
 def _closure(report: Report, file: LockFile, nodes: Nodes, metadata: AtHand, locked: set[Found]) -> None:

@@ -99,9 +99,9 @@ def declared(sources: Sequence[str], project: Path = PROJECT) -> Site:
         variables = VariableManager(loader=loader, inventory=inventory)
         roles = {path.parent.parent.name: path.parent.parent for path in sorted(project.glob("roles/*/tasks/main.yml"))}
         tasks = {name: list(_tasks(name, path, loader, project)) for name, path in roles.items()}
-        found: dict[Any, Nodes] = {}
+        alike: dict[Any, Nodes] = {}
         lock_file = None
-        for host in sorted(inventory.get_hosts(), key=lambda one: str(one.name)):
+        for host in sorted(inventory.get_hosts(), key=lambda host: str(host.name)):
             outer = variables.get_vars(host=host)
             outer["ansible_inventory_sources"] = list(sources)
 
@@ -112,17 +112,17 @@ def declared(sources: Sequence[str], project: Path = PROJECT) -> Site:
             groups = set(outer["group_names"])
             if "repositories" not in groups:
                 continue
-            one = _node([task for name in sorted(groups & set(tasks)) for task in tasks[name]], templar)
-            one = replace(one, names=_with_images(one.names, templar("repositories", {})))
-            key = (one.arch, one.repositories, tuple(sorted(one.names.items())))
-            found.setdefault(key, one).members.append(str(host.name))
+            nodes = _node([task for name in sorted(groups & set(tasks)) for task in tasks[name]], templar)
+            nodes = replace(nodes, names=_with_images(nodes.names, templar("repositories", {})))
+            key = (nodes.arch, nodes.repositories, tuple(sorted(nodes.names.items())))
+            alike.setdefault(key, nodes).members.append(str(host.name))
             if "mirror" in groups and "mirror" in roles:
                 lock_file = Path(templar("mirror", {}).template("{{ mirror_lock_file }}"))
     except AnsibleError as error:
         raise HalPackagesError(str(error)) from None
-    if not found:
+    if not alike:
         raise HalPackagesError(f"{', '.join(sources)}: no node has the role repositories")
-    return Site(tuple(found.values()), lock_file)
+    return Site(tuple(alike.values()), lock_file)
 
 
 def _node(tasks: Sequence[_Task], templar: Any) -> Nodes:
@@ -152,7 +152,7 @@ def _node(tasks: Sequence[_Task], templar: Any) -> Nodes:
 
 def _with_images(names: Mapping[str, tuple[Origin, ...]], context: Any) -> Mapping[str, tuple[Origin, ...]]:
     """Return the names with those of an image for such a node: it is installed from the same mirror."""
-    found = {name: set(origins) for name, origins in names.items()}
+    by_name = {name: set(origins) for name, origins in names.items()}
     for variable in IMAGE_LISTS:
         if variable not in context.available_variables:
             continue
@@ -161,8 +161,8 @@ def _with_images(names: Mapping[str, tuple[Origin, ...]], context: Any) -> Mappi
         except AnsibleError as error:
             raise HalPackagesError(f"{variable} cannot be told: {error}") from None
         for name in value:
-            found.setdefault(str(name), set()).add(Origin(IMAGES, 1, "image"))
-    return {name: tuple(sorted(origins)) for name, origins in sorted(found.items())}
+            by_name.setdefault(str(name), set()).add(Origin(IMAGES, 1, "image"))
+    return {name: tuple(sorted(origins)) for name, origins in sorted(by_name.items())}
 
 
 def _names(task: _Task, context: Any) -> Iterator[str]:

@@ -187,8 +187,8 @@ def _words(fault: Any) -> str:
 
 def dump(lock: Lock) -> str:
     """Return the text of the file. Same lock, same text: everything is sorted, empty fields are left out."""
-    data = lock.model_dump(mode="json", exclude_defaults=True)
-    data["repositories"] = {
+    content = lock.model_dump(mode="json", exclude_defaults=True)
+    content["repositories"] = {
         repository: {
             arch: {
                 **tree,
@@ -196,9 +196,9 @@ def dump(lock: Lock) -> str:
             }
             for arch, tree in sorted(trees.items())
         }
-        for repository, trees in sorted(data["repositories"].items())
+        for repository, trees in sorted(content["repositories"].items())
     }
-    return HEAD + yaml.dump({"format": lock.format, **data}, Dumper=_Indented, sort_keys=False, width=120)
+    return HEAD + yaml.dump({"format": lock.format, **content}, Dumper=_Indented, sort_keys=False, width=120)
 
 
 class _Indented(yaml.SafeDumper):

@@ -21,10 +21,10 @@ def mirrored(file: LockFile, keys: Mapping[str, Mapping[str, str]]) -> dict[str,
     for repository, arch, tree in lock.trees():
         for name, fingerprint in tree.signed_by.items():
             declared = keys.get(name, {})
-            found = str(declared.get("fingerprint", "")).replace(" ", "").upper()
-            if found != fingerprint:
+            known = str(declared.get("fingerprint", "")).replace(" ", "").upper()
+            if known != fingerprint:
                 line = file.line("repositories", repository, arch, "signed_by", name)
-                what = found or "no fingerprint" if declared else "no key of that name"
+                what = known or "no fingerprint" if declared else "no key of that name"
                 raise HalPackagesError(
                     f"{file.name}:{line}: key {name} is {fingerprint}, repositories_keys has {what}; "
                     "run hal-packages lock when a key was replaced"

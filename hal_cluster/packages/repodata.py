@@ -53,9 +53,9 @@ def obtain(place: str, folder: Path) -> Metadata:
     except ElementTree.ParseError as error:
         raise HalPackagesError(f"{place}/repodata/repomd.xml is no metadata: {error}") from None
     files = {}
-    for data in root.iter(f"{REPO}data"):
-        kind = str(data.get("type"))
-        location, checksum = data.find(f"{REPO}location"), data.find(f"{REPO}checksum")
+    for section in root.iter(f"{REPO}data"):
+        kind = str(section.get("type"))
+        location, checksum = section.find(f"{REPO}location"), section.find(f"{REPO}checksum")
         if kind not in WANTED or location is None or checksum is None:
             continue
         name = str(location.get("href"))

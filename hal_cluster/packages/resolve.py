@@ -16,16 +16,16 @@ from hal_cluster.packages.universe import Found, Universe, without
 
 def repositories_of(site: Site) -> dict[tuple[str, str], Repository]:
     """Return every repository of a site by id and architecture; one address each."""
-    found: dict[tuple[str, str], Repository] = {}
+    repositories: dict[tuple[str, str], Repository] = {}
     for nodes in site.nodes:
         for repository in nodes.repositories:
-            known = found.setdefault((repository.id, nodes.arch), repository)
+            known = repositories.setdefault((repository.id, nodes.arch), repository)
             if known.url != repository.url or known.signed_by != repository.signed_by:
                 raise HalPackagesError(
                     f"repository {repository.id} ({nodes.arch}) is {known.url} on some nodes and {repository.url} on "
                     f"{nodes.nodeset}, or its keys differ; a mirror has one"
                 )
-    return found
+    return repositories
 
 
 def lock(site: Site, metadata: AtHand, given: Sequence[str]) -> Lock:
@@ -100,11 +100,11 @@ def _signed(
     at_hand: Metadata,
 ) -> dict[str, Package]:
     """Return the entries of a tree, with who signed each; every package has to be signed by a key of the repository."""
-    found = sorted(packages.values())
-    signers = keys_of(at_hand.place, [(package.file, package.header_end) for package in found])
+    ordered = sorted(packages.values())
+    signers = keys_of(at_hand.place, [(package.file, package.header_end) for package in ordered])
     allowed = {fingerprint[-16:]: name for name, fingerprint in repository.signed_by}
     entries, faults = {}, []
-    for package, key in zip(found, signers, strict=True):
+    for package, key in zip(ordered, signers, strict=True):
         if key is None or key not in allowed:
             who = "nobody" if key is None else f"key {key}"
             known = ", ".join(f"{name} {short}" for short, name in allowed.items()) or "no key is declared"

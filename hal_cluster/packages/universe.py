@@ -109,8 +109,8 @@ class Universe:
             self._pool.createwhatprovides()
             self._ready = True
         wanted = set(usable)
-        outside = {number for number, found in self._found.items() if found not in wanted}
-        self._pool.set_considered_list([one.id for one in self._pool.solvables if one.id not in outside])
+        outside = {number for number, package in self._found.items() if package not in wanted}
+        self._pool.set_considered_list([solvable.id for solvable in self._pool.solvables if solvable.id not in outside])
 
 
 def without(packages: Iterable[Found], excluded: dict[str, Sequence[str]]) -> list[Found]:

@@ -60,8 +60,8 @@ def configuration(node: BootNode, installer: Installer, kickstart_url: str) -> s
     if node.arch == X86:
         return ipxe.armed(node.name, installer.kernel, installer.initrd, append)
     text = petitboot.armed(node.name, TITLE, installer.kernel, installer.initrd, append)
-    if found := petitboot.problems(text):
-        raise ProvisionError(f"{node.name}: petitboot would not boot this by itself: {found[0]}")
+    if faults := petitboot.problems(text):
+        raise ProvisionError(f"{node.name}: petitboot would not boot this by itself: {faults[0]}")
     return text
 
 

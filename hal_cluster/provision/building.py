@@ -68,14 +68,14 @@ def machine(profile: str, nodes: Mapping[str, Mapping[str, Any]], groups: Mappin
 def problem(
     profile: str,
     name: str,
-    found: Machine,
+    wanted: Machine,
     builder: Mapping[str, Any],
     key: Path,
     parts: Mapping[str, Sequence[str]],
     roles: Path,
 ) -> str:
     """Return why nothing can be built, in one line; "" when it can."""
-    arch, theirs = found.node["arch"], builder["arch"]
+    arch, theirs = wanted.node["arch"], builder["arch"]
     if not NAME.fullmatch(name):
         return f"image_name is {name}: small letters, digits, . _ and -"
     if arch != theirs:
@@ -101,10 +101,10 @@ def owner(what: str) -> str:
 
 def abandoned(text: str) -> bool:
     """Tell whether a build was this machine's and its process is no more. One of another machine is never."""
-    found = _OWNER.fullmatch(text)
-    if found is None or found["host"] != socket.gethostname():
+    matched = _OWNER.fullmatch(text)
+    if matched is None or matched["host"] != socket.gethostname():
         return False
-    return str(_born(int(found["pid"]))) != found["start"]
+    return str(_born(int(matched["pid"]))) != matched["start"]
 
 
 def _born(pid: int) -> int:
@@ -123,15 +123,15 @@ def digests(values: Mapping[str, Any]) -> dict[str, Any]:
     also what it stands for: the vault has munge's key so, and a node has its bytes.
     """
     key = secrets.token_hex(32)
-    found = {}
+    by_digest = {}
     for name, value in values.items():
         for text in _texts(value):
             stripped = text.strip()
-            for one in {stripped, *(line.strip() for line in stripped.splitlines())}:
-                for form in (one.encode(), *_decoded(one)):
+            for part in {stripped, *(line.strip() for line in stripped.splitlines())}:
+                for form in (part.encode(), *_decoded(part)):
                     if len(form) >= SHORTEST:
-                        found[hmac.new(key.encode(), form, hashlib.sha256).hexdigest()] = name
-    return {"key": key, "digests": found}
+                        by_digest[hmac.new(key.encode(), form, hashlib.sha256).hexdigest()] = name
+    return {"key": key, "digests": by_digest}
 
 
 def _decoded(text: str) -> Iterable[bytes]:
@@ -142,11 +142,11 @@ def _decoded(text: str) -> Iterable[bytes]:
 
 def _texts(value: Any) -> Iterable[str]:
     if isinstance(value, Mapping):
-        for one in value.values():
-            yield from _texts(one)
+        for part in value.values():
+            yield from _texts(part)
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _texts(one)
+        for part in value:
+            yield from _texts(part)
     elif isinstance(value, (str, bytes)) or (isinstance(value, int) and not isinstance(value, bool)):
         yield value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 

@@ -110,24 +110,25 @@ def _sign(options: argparse.Namespace) -> str:
 
 
 def _check(options: argparse.Namespace) -> str:
-    found = images.check(options.folder, options.key, arch=options.arch, kernel=options.kernel)
-    return f"{found.folder}: whole and signed; kernel {found.kernel}, {len(found.packages)} packages, {found.created}"
+    manifest = images.check(options.folder, options.key, arch=options.arch, kernel=options.kernel)
+    packages = f"{len(manifest.packages)} packages"
+    return f"{manifest.folder}: whole and signed; kernel {manifest.kernel}, {packages}, {manifest.created}"
 
 
 def _petitboot(options: argparse.Namespace) -> str:
     text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8", errors="replace")
-    if found := petitboot.problems(text):
-        raise ProvisionError("\n".join(f"{options.file}: {problem}" for problem in found))
+    if problems := petitboot.problems(text):
+        raise ProvisionError("\n".join(f"{options.file}: {problem}" for problem in problems))
     entries = any(line.strip().upper().startswith("LABEL ") for line in text.splitlines())
     return f"{options.file}: " + ("boots its default entry" if entries else "no entry: the disk is booted")
 
 
 def _rescue(options: argparse.Namespace) -> str:
-    data: list[dict[str, Any]] = slice_of(options.inventory, "boot", {})
-    found = next((one for one in data if one["name"] == options.node), None)
-    if found is None:
+    nodes: list[dict[str, Any]] = slice_of(options.inventory, "boot", {})
+    declared = next((entry for entry in nodes if entry["name"] == options.node), None)
+    if declared is None:
         raise ProvisionError(f"{options.node}: {options.inventory} has no such node")
-    node, tree = boot_node(found), options.tree.rstrip("/")
+    node, tree = boot_node(declared), options.tree.rstrip("/")
     folder = f"{tree}/ppc/ppc64" if node.arch == POWER else f"{tree}/images/pxeboot"
     append = f"inst.stage2={tree} ip=dhcp console={options.console} {boot.RESCUE}"
     installer = boot.Installer(f"{folder}/vmlinuz", f"{folder}/initrd.img", append)

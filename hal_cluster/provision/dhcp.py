@@ -65,7 +65,7 @@ def main_file(server: Server) -> str:
         raise ProvisionError(f"lease_seconds is {server.lease_seconds}; dnsmasq gives none for less than 120")
     if not re.fullmatch(r"http://[A-Za-z0-9.-]+(:\d+)?/([A-Za-z0-9._-]+/)*", server.url):
         raise ProvisionError(f"url is {server.url}; write one as http://10.64.0.11:8480/boot/, with / at its end")
-    if server.boot_network not in [one.network for one in server.networks]:
+    if server.boot_network not in [served.network for served in server.networks]:
         raise ProvisionError(f"nodes boot in network {server.boot_network}, which is not among those that are served")
     lines = [
         "# Written by the role provision_server; changes made here are lost.",
@@ -85,8 +85,8 @@ def main_file(server: Server) -> str:
         f"dhcp-optsdir={server.options_dir}",
         f"domain={server.domain}",
     ]
-    for one in server.networks:
-        lines += ["", f"# Network {one.network}", *_network(one, server.lease_seconds)]
+    for served in server.networks:
+        lines += ["", f"# Network {served.network}", *_network(served, server.lease_seconds)]
     lines += ["", "# What asks: petitboot of POWER9, BIOS, UEFI, iPXE."]
     lines += [f"dhcp-match=set:{tag},option:client-arch,{number}" for tag, number in _ARCHITECTURES]
     lines += ["dhcp-match=set:ipxe,175"]
@@ -102,17 +102,19 @@ def main_file(server: Server) -> str:
     return "\n".join([*lines, ""])
 
 
-def _network(one: Served, lease_seconds: int) -> list[str]:
-    if not _INTERFACE.fullmatch(one.interface):
-        raise ProvisionError(f"network {one.network}: {one.interface!r} is no interface")
-    cidr = ipaddress.ip_network(one.cidr)
+def _network(served: Served, lease_seconds: int) -> list[str]:
+    if not _INTERFACE.fullmatch(served.interface):
+        raise ProvisionError(f"network {served.network}: {served.interface!r} is no interface")
+    cidr = ipaddress.ip_network(served.cidr)
     if cidr.version != 4:
-        raise ProvisionError(f"network {one.network}: {one.cidr} is of IPv6; petitboot's names of files are IPv4's")
-    tag = _tag(one.network)
+        raise ProvisionError(
+            f"network {served.network}: {served.cidr} is of IPv6; petitboot's names of files are IPv4's"
+        )
+    tag = _tag(served.network)
     return [
-        f"interface={one.interface}",
+        f"interface={served.interface}",
         f"dhcp-range=set:{tag},{cidr.network_address},static,{cidr.netmask},{lease_seconds}",
-        f"dhcp-option=tag:{tag},option:router{',' + one.gateway if one.gateway else ''}",
+        f"dhcp-option=tag:{tag},option:router{',' + served.gateway if served.gateway else ''}",
     ]
 
 
@@ -126,14 +128,14 @@ def host_file(node: BootNode, server: Server) -> str | None:
     A BMC is a machine of its own to DHCP: its lease has another name, and not the node's tag.
     """
     lines = []
-    for one in server.networks:
-        mac, address = node.macs.get(one.network), node.addresses.get(one.network)
+    for served in server.networks:
+        mac, address = node.macs.get(served.network), node.addresses.get(served.network)
         if not mac or not address:
             continue
-        if ipaddress.ip_address(address) not in ipaddress.ip_network(one.cidr):
-            raise ProvisionError(f"{node.name}: addresses.{one.network} is {address}, outside {one.cidr}")
-        plain = one.network == server.boot_network
-        name, tag = (node.name, f"set:node-{node.name},") if plain else (f"{node.name}-{one.network}", "")
+        if ipaddress.ip_address(address) not in ipaddress.ip_network(served.cidr):
+            raise ProvisionError(f"{node.name}: addresses.{served.network} is {address}, outside {served.cidr}")
+        plain = served.network == server.boot_network
+        name, tag = (node.name, f"set:node-{node.name},") if plain else (f"{node.name}-{served.network}", "")
         lines.append(f"{mac},{tag}{address},{name}\n")
     return "".join(lines) or None
 
@@ -152,8 +154,8 @@ def files(nodes: Sequence[BootNode], server: Server) -> dict[str, str]:
     owner: dict[str, str] = {}
     made: dict[str, str] = {}
     for node in nodes:
-        for one in server.networks:
-            for value in (node.macs.get(one.network), node.addresses.get(one.network)):
+        for served in server.networks:
+            for value in (node.macs.get(served.network), node.addresses.get(served.network)):
                 if value and owner.setdefault(value, node.name) != node.name:
                     raise ProvisionError(
                         f"{node.name}: {value} is {owner[value]}'s too; DHCP would answer for one of them"

@@ -111,7 +111,9 @@ def seal(
     created: datetime,
 ) -> Path:
     """Make an image of a root file system and return its folder, which appears whole. The root's file is moved."""
-    file = next((one for one in FILES if root.name == one or root.name.endswith(one.removeprefix("rootfs"))), None)
+    file = next(
+        (known for known in FILES if root.name == known or root.name.endswith(known.removeprefix("rootfs"))), None
+    )
     if file is None:
         raise ProvisionError(f"{root}: no root file system; a name that ends in .tar, .tar.gz, .tar.xz or .squashfs")
     refuse_names(name, version, arch, packages)
@@ -233,10 +235,10 @@ def signed(folder: Path, key: Path) -> Manifest:
 
 def _manifest(raw: bytes, name: str) -> Manifest:
     try:
-        data: Mapping[str, Any] = json.loads(raw)
-        if data["format"] != 1:
-            raise ProvisionError(f"{name}: the manifest has format {data['format']}; this toolkit reads 1")
-        return Manifest(**{**data, "packages": tuple(data["packages"])})
+        content: Mapping[str, Any] = json.loads(raw)
+        if content["format"] != 1:
+            raise ProvisionError(f"{name}: the manifest has format {content['format']}; this toolkit reads 1")
+        return Manifest(**{**content, "packages": tuple(content["packages"])})
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ProvisionError(f"{name}: {MANIFEST} is signed, and no manifest of this toolkit's") from None
 

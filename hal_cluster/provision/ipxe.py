@@ -21,7 +21,7 @@ def armed(node: str, kernel: str, initrd: str, append: str) -> str:
         if problem := url_problem(url):
             raise ProvisionError(f"{node}: {what} {url}: {problem}")
     problem = append_problem(append)
-    if problem or any(one in append for one in "$&|"):
+    if problem or any(letter in append for letter in "$&|"):
         raise ProvisionError(f"{node}: kernel parameters: {problem or '$, & and | are iPXE’s own'}")
     lines = [
         "#!ipxe",

@@ -108,13 +108,13 @@ def wipeable(node: BootNode) -> dict[str, str]:
 def _wiped(node: BootNode, wipe: Iterable[str]) -> dict[str, str]:
     """Return the disks that are wiped, by name; ProvisionError for one that may not be."""
     may = {wwn: name for name, wwn in wipeable(node).items()}
-    found = {}
+    wiped = {}
     for wwn in wipe:
         if (name := may.get(wwn.lower())) is None:
             those = ", ".join(f"{name} {wwn}" for wwn, name in may.items()) or "none"
             raise ProvisionError(f"{node.name}: {wwn} may not be wiped; of its declared disks may be: {those}")
-        found[name] = wwn.lower()
-    return found
+        wiped[name] = wwn.lower()
+    return wiped
 
 
 def kickstart(

@@ -53,38 +53,40 @@ class BootNode:
             raise ProvisionError(f"{self.name}: its profile {self.profile} says reimage: {self.reimage}")
 
 
-def boot_node(data: Mapping[str, Any]) -> BootNode:
+def boot_node(declared: Mapping[str, Any]) -> BootNode:
     """Return a node of the slice ``boot``; ProvisionError names what no boot file could be made of."""
-    name = str(data["name"])
+    name = str(declared["name"])
     if not _NAME.fullmatch(name):
         raise ProvisionError(f"{name!r} is no name of a node: small letters, digits and -")
-    if data["arch"] not in (POWER, X86):
-        raise ProvisionError(f"{name}: nothing boots {data['arch']} over the network here; {POWER} and {X86} are known")
-    macs = {network: str(mac).lower() for network, mac in data["macs"].items()}
+    if declared["arch"] not in (POWER, X86):
+        raise ProvisionError(
+            f"{name}: nothing boots {declared['arch']} over the network here; {POWER} and {X86} are known"
+        )
+    macs = {network: str(mac).lower() for network, mac in declared["macs"].items()}
     for network, mac in macs.items():
         if not _MAC.fullmatch(mac):
             raise ProvisionError(f"{name}: macs.{network} is {mac}; write six pairs such as 02:48:41:4c:02:05")
     # DHCP and petitboot's names of files are IPv4's here; others are left out, not guessed.
     addresses = {
         network: str(address)
-        for network, address in data["addresses"].items()
+        for network, address in declared["addresses"].items()
         if ipaddress.ip_address(address).version == 4
     }
     return BootNode(
         name=name,
-        fqdn=str(data["fqdn"]),
-        arch=str(data["arch"]),
+        fqdn=str(declared["fqdn"]),
+        arch=str(declared["arch"]),
         macs=macs,
         addresses=addresses,
-        disk=data.get("disk"),
-        kernel=data.get("kernel"),
-        placeholders=tuple(data.get("placeholders", ())),
-        disks=dict(data.get("disks", {})),
-        profile=str(data.get("profile", "")),
-        reimage=str(data.get("reimage", "refused")),
+        disk=declared.get("disk"),
+        kernel=declared.get("kernel"),
+        placeholders=tuple(declared.get("placeholders", ())),
+        disks=dict(declared.get("disks", {})),
+        profile=str(declared.get("profile", "")),
+        reimage=str(declared.get("reimage", "refused")),
     )
 
 
-def boot_nodes(data: Iterable[Mapping[str, Any]]) -> list[BootNode]:
+def boot_nodes(declared: Iterable[Mapping[str, Any]]) -> list[BootNode]:
     """Return all nodes of the slice ``boot``."""
-    return [boot_node(one) for one in data]
+    return [boot_node(entry) for entry in declared]

@@ -90,7 +90,7 @@ def append_problem(append: str) -> str | None:
     """Say why petitboot would hand the kernel something else than these parameters; None when it would not."""
     if not append or append != append.strip():
         return "write at least one, without blanks at the ends"
-    if not all(" " <= one <= "~" for one in append):
+    if not all(" " <= letter <= "~" for letter in append):
         return "only printable ASCII: a line break would begin a keyword"
     if append[0] in "\"'#" or append[-1] in "\"'":
         return "a quote at either end is dropped, and # at the beginning makes a comment"
@@ -106,7 +106,7 @@ def problems(text: str) -> list[str]:
 
     Stricter than petitboot where it guesses: what is refused here is what somebody meant otherwise.
     """
-    found: list[str] = []
+    faults: list[str] = []
     default: str | None = None
     entries: dict[str, set[str]] = {}
     label: str | None = None
@@ -116,30 +116,30 @@ def problems(text: str) -> list[str]:
         if not word or word.startswith("#"):
             continue
         if keyword not in KEYWORDS:
-            found.append(f"line {number}: petitboot does not know {word}; it knows {', '.join(sorted(KEYWORDS))}")
+            faults.append(f"line {number}: petitboot does not know {word}; it knows {', '.join(sorted(KEYWORDS))}")
         elif not value:
-            found.append(f"line {number}: {word} without a value is passed over")
+            faults.append(f"line {number}: {word} without a value is passed over")
         elif keyword == "DEFAULT":
             if entries:
-                found.append(f"line {number}: DEFAULT below LABEL is not looked at; write it above the first LABEL")
+                faults.append(f"line {number}: DEFAULT below LABEL is not looked at; write it above the first LABEL")
             else:
                 default = value
         elif keyword == "LABEL":
             label = value
             if value.lower() in entries:
-                found.append(f"line {number}: a second entry {value}")
+                faults.append(f"line {number}: a second entry {value}")
             entries[value.lower()] = set()
         elif label is None:
-            found.append(f"line {number}: {word} above the first LABEL belongs to no entry")
+            faults.append(f"line {number}: {word} above the first LABEL belongs to no entry")
         else:
             entries[label.lower()].add(keyword)
-            found += [f"line {number}: {problem}" for problem in _value_problems(keyword, value)]
+            faults += [f"line {number}: {problem}" for problem in _value_problems(keyword, value)]
     if entries and default is None:
-        found.append("no DEFAULT above the first LABEL: entries are shown, none is booted")
+        faults.append("no DEFAULT above the first LABEL: entries are shown, none is booted")
     if default is not None and default.lower() not in entries:
-        found.append(f"DEFAULT {default}: no LABEL has this name")
-    found += [f"LABEL {name}: no KERNEL" for name, words in entries.items() if "KERNEL" not in words]
-    return found
+        faults.append(f"DEFAULT {default}: no LABEL has this name")
+    faults += [f"LABEL {name}: no KERNEL" for name, words in entries.items() if "KERNEL" not in words]
+    return faults
 
 
 def _value_problems(keyword: str, value: str) -> list[str]:

@@ -35,12 +35,12 @@ def toolchain_table(declared: Sequence[Declared]) -> list[dict[str, Any]]:
     return [
         {
             **TOOLCHAIN,
-            **one,
-            "id": f"at/{one['version']}",
-            "prefix": f"/opt/at{one['version']}",
-            "stem": f"advance-toolchain-at{one['version']}",
+            **release,
+            "id": f"at/{release['version']}",
+            "prefix": f"/opt/at{release['version']}",
+            "stem": f"advance-toolchain-at{release['version']}",
         }
-        for one in declared
+        for release in declared
     ]
 
 
@@ -49,12 +49,12 @@ def toolchain_problems(declared: Any, arch: str) -> list[str]:
 
     `declared`: the variable as it is written. `arch`: as x86_64. A line has the entry and what would be right.
     """
-    found = list(_all(declared, "compilers_advance_toolchain", TOOLCHAIN, lambda one: ()))
+    problems = list(_all(declared, "compilers_advance_toolchain", TOOLCHAIN, lambda release: ()))
     if declared and arch != "ppc64le":
-        found.append(
+        problems.append(
             f"compilers_advance_toolchain: IBM has the Advance Toolchain for POWER, and the node is {arch}; [] for it"
         )
-    return found
+    return problems
 
 
 def toolchain_undeclared(installed: Sequence[str], declared: Sequence[Declared]) -> list[str]:
@@ -63,8 +63,8 @@ def toolchain_undeclared(installed: Sequence[str], declared: Sequence[Declared])
     `installed`: names of packages; only those of the form advance-toolchain-atX.Y-... count. `declared`: entries of
     compilers_advance_toolchain.
     """
-    kept = {str(one["version"]) for one in declared if not one.get("retired")}
-    return sorted(name for name in installed if (found := PACKAGE.fullmatch(name)) and found[1] not in kept)
+    kept = {str(release["version"]) for release in declared if not release.get("retired")}
+    return sorted(name for name in installed if (matched := PACKAGE.fullmatch(name)) and matched[1] not in kept)
 
 
 def pgi_table(declared: Sequence[Declared], root: str, arch: str) -> list[dict[str, Any]]:
@@ -75,13 +75,13 @@ def pgi_table(declared: Sequence[Declared], root: str, arch: str) -> list[dict[s
     """
     if declared and arch not in TARGETS:
         raise RuleError(_no_pgi(arch))
-    found = []
+    table = []
     at = 0
-    for one in declared:
-        path = f"{root}/{one['version']}/current/{TARGETS[arch]}/{one['version']}"
-        found.append({**PGI, **one, "id": f"pgi/{one['version']}", "at": at, "path": path})
-        at += not one.get("retired")
-    return found
+    for release in declared:
+        path = f"{root}/{release['version']}/current/{TARGETS[arch]}/{release['version']}"
+        table.append({**PGI, **release, "id": f"pgi/{release['version']}", "at": at, "path": path})
+        at += not release.get("retired")
+    return table
 
 
 def _no_pgi(arch: str) -> str:
@@ -93,15 +93,15 @@ def pgi_problems(declared: Any, arch: str, accepted: bool) -> list[str]:
 
     `declared`: the variable as it is written. `arch`: as ppc64le. A line has the entry and what would be right.
     """
-    found = list(_all(declared, "compilers_pgi", PGI, _pgi_faults))
+    problems = list(_all(declared, "compilers_pgi", PGI, _pgi_faults))
     if declared and arch not in TARGETS:
-        found.append(_no_pgi(arch))
-    if not found and not accepted and any(not one.get("retired") for one in declared):
-        found.append(
+        problems.append(_no_pgi(arch))
+    if not problems and not accepted and any(not release.get("retired") for release in declared):
+        problems.append(
             "compilers_pgi: PGI's end-user licence has to be accepted before its installer runs: read it, then set"
             " compilers_pgi_accept_eula to true"
         )
-    return found
+    return problems
 
 
 def modules(toolchain: Sequence[Declared], pgi: Sequence[Declared], root: str, arch: str) -> list[dict[str, Any]]:
@@ -111,48 +111,49 @@ def modules(toolchain: Sequence[Declared], pgi: Sequence[Declared], root: str, a
     pgi_table has it.
     """
     return [
-        *(_toolchain_module(one) for one in toolchain_table(toolchain)),
-        *(_pgi_module(one, f"{root}/{one['version']}/current") for one in pgi_table(pgi, root, arch)),
+        *(_toolchain_module(release) for release in toolchain_table(toolchain)),
+        *(_pgi_module(release, f"{root}/{release['version']}/current") for release in pgi_table(pgi, root, arch)),
     ]
 
 
-def _toolchain_module(one: Declared) -> dict[str, Any]:
+def _toolchain_module(release: Declared) -> dict[str, Any]:
     # As in IBM's own (github.com/advancetoolchain/advance-toolchain, pkg_build_environment_modules.sh): no
     # LD_LIBRARY_PATH, since programs that it builds find its libraries by themselves, and all others would load its
     # glibc; no sbin, since its ldconfig is not the system's.
-    return _module(one, "at", f"IBM Advance Toolchain {one['version']}: gcc, g++, gfortran, gdb", _TOOLCHAIN_HELP) | {
-        "roots": [f"{one['prefix']}/bin/gcc"],
+    title = f"IBM Advance Toolchain {release['version']}: gcc, g++, gfortran, gdb"
+    return _module(release, "at", title, _TOOLCHAIN_HELP) | {
+        "roots": [f"{release['prefix']}/bin/gcc"],
         "prepend": {
-            "PATH": [f"{one['prefix']}/bin"],
-            "MANPATH": [f"{one['prefix']}/share/man"],
-            "INFOPATH": [f"{one['prefix']}/share/info"],
+            "PATH": [f"{release['prefix']}/bin"],
+            "MANPATH": [f"{release['prefix']}/share/man"],
+            "INFOPATH": [f"{release['prefix']}/share/info"],
         },
     }
 
 
-def _pgi_module(one: Declared, prefix: str) -> dict[str, Any]:
-    path, mpi = one["path"], f"{one['path']}/{one['mpi_folder']}"
-    with_mpi = [mpi] if one["mpi"] else []
+def _pgi_module(release: Declared, prefix: str) -> dict[str, Any]:
+    path, mpi = release["path"], f"{release['path']}/{release['mpi_folder']}"
+    with_mpi = [mpi] if release["mpi"] else []
     settings = {"PGI": prefix}
-    if one["licence"]:
+    if release["licence"]:
         # PGI's own variable: LM_LICENSE_FILE is that of all programs with such licences (Spack's package pgi has both).
-        settings["PGROUPD_LICENSE_FILE"] = str(one["licence"])
-    title = f"PGI {one['version']}: pgcc, pgc++, pgfortran{', with its Open MPI' if with_mpi else ''}"
-    return _module(one, "pgi", title, _PGI_HELP) | {
+        settings["PGROUPD_LICENSE_FILE"] = str(release["licence"])
+    title = f"PGI {release['version']}: pgcc, pgc++, pgfortran{', with its Open MPI' if with_mpi else ''}"
+    return _module(release, "pgi", title, _PGI_HELP) | {
         "roots": [f"{path}/bin/pgcc"],
         "set": settings,
         "prepend": {
-            "PATH": [*(f"{each}/bin" for each in with_mpi), f"{path}/bin"],
-            "LD_LIBRARY_PATH": [*(f"{each}/lib" for each in with_mpi), f"{path}/lib"],
+            "PATH": [*(f"{folder}/bin" for folder in with_mpi), f"{path}/bin"],
+            "LD_LIBRARY_PATH": [*(f"{folder}/lib" for folder in with_mpi), f"{path}/lib"],
             "MANPATH": [f"{path}/man"],
         },
     }
 
 
-def _module(one: Declared, name: str, title: str, help_text: str) -> dict[str, Any]:
+def _module(release: Declared, name: str, title: str, help_text: str) -> dict[str, Any]:
     return {
-        "name": name, "version": str(one["version"]), "title": title, "help": help_text, "owner_role": "compilers",
-        "family": "compiler", **{field: one[field] for field in LISTED},
+        "name": name, "version": str(release["version"]), "title": title, "help": help_text, "owner_role": "compilers",
+        "family": "compiler", **{field: release[field] for field in LISTED},
     }  # fmt: skip
 
 
@@ -173,39 +174,39 @@ def _all(
         yield f"{variable}: not a list; write a version an entry"
         return
     clean = True
-    for number, one in enumerate(declared):
+    for number, entry in enumerate(declared):
         where = f"{variable}[{number}]"
-        if not isinstance(one, Mapping):
+        if not isinstance(entry, Mapping):
             yield f'{where}: not a mapping; write {{version: "..."}}'
             return
-        for words in (*_faults(one, fields), *more(one)):
+        for words in (*_faults(entry, fields), *more(entry)):
             clean = False
-            yield f"{where}{' (' + str(one['version']) + ')' if one.get('version') else ''}: {words}"
+            yield f"{where}{' (' + str(entry['version']) + ')' if entry.get('version') else ''}: {words}"
     if clean:
         yield from _together(declared, variable)
 
 
-def _faults(one: Declared, fields: Declared) -> Iterator[str]:
-    for field in one:
+def _faults(entry: Declared, fields: Declared) -> Iterator[str]:
+    for field in entry:
         if field not in ("version", *fields):
             yield f"{field} is no field; there are {', '.join(('version', *fields))}"
-    value = one.get("version")
+    value = entry.get("version")
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         yield f"version is the number {value}; put it in quotes, or 12.10 is 12.1"
     elif not (isinstance(value, str) and VERSION.fullmatch(value)):
         yield f'version is {value if value else "not there"}; write two numbers with a dot, in quotes: "12.0"'
     for field in FLAGS:
-        if field in fields and not isinstance(one.get(field, False), bool):
-            yield f"{field} is {one[field]}; write true or false"
+        if field in fields and not isinstance(entry.get(field, False), bool):
+            yield f"{field} is {entry[field]}; write true or false"
     for field in ("retired", "deprecated"):
-        if not isinstance(one.get(field, ""), str):
+        if not isinstance(entry.get(field, ""), str):
             yield f"{field} is no text; write what users should use instead"
-    if one.get("retired") and one.get("default") is True:
+    if entry.get("retired") and entry.get("default") is True:
         yield "is retired and the default; make another version the default"
 
 
-def _pgi_faults(one: Declared) -> Iterator[str]:
-    full = {**PGI, **one}
+def _pgi_faults(entry: Declared) -> Iterator[str]:
+    full = {**PGI, **entry}
     if full["licence"] and not LICENCE.fullmatch(str(full["licence"])):
         yield f"licence is {full['licence']}; write PORT@HOST of the licence server, or the path of a licence file"
     folder = str(full["mpi_folder"])
@@ -228,12 +229,13 @@ def _pgi_faults(one: Declared) -> Iterator[str]:
 
 
 def _together(declared: Sequence[Declared], variable: str) -> Iterator[str]:
-    for version, times in Counter(one["version"] for one in declared).items():
+    for version, times in Counter(entry["version"] for entry in declared).items():
         if times > 1:
             yield f"{variable}: {version} is declared {times} times"
-    seen = [one for one in declared if not one.get("retired") and not one.get("hidden")]
-    defaults = [one["version"] for one in seen if one.get("default")]
+    seen = [entry for entry in declared if not entry.get("retired") and not entry.get("hidden")]
+    defaults = [entry["version"] for entry in seen if entry.get("default")]
     if len(defaults) > 1:
         yield f"{variable}: the defaults are {', '.join(defaults)}; one is right"
     elif len(seen) > 1 and not defaults:
-        yield f"{variable}: no default; write `default: true` for one of {', '.join(one['version'] for one in seen)}"
+        versions = ", ".join(entry["version"] for entry in seen)
+        yield f"{variable}: no default; write `default: true` for one of {versions}"

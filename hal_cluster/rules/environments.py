@@ -15,7 +15,7 @@ def declared(environments: Sequence[Environment]) -> list[dict[str, Any]]:
     only installing needs is not in it.
     """
     kept = ("id", "at", "name", "version", "link", "prefix", "digest", "python", "metas")
-    return [{field: one[field] for field in kept} for one in environments]
+    return [{field: entry[field] for field in kept} for entry in environments]
 
 
 def modules(
@@ -28,15 +28,15 @@ def modules(
     """
     return [
         {
-            "name": one["name"], "version": one["version"],
-            "default": one["default"],
-            "title": one["title"] or f"{one['name']} {one['version']}, Python {one['python']}",
-            "roots": [one["link"]], "settings_file": _settings(one["link"]), "owner_role": owner_role,
-            "extensions": _extensions(one["packages"]),
-            **{field: one[field] for field in ("hidden", "deprecated") if one[field]},
+            "name": entry["name"], "version": entry["version"],
+            "default": entry["default"],
+            "title": entry["title"] or f"{entry['name']} {entry['version']}, Python {entry['python']}",
+            "roots": [entry["link"]], "settings_file": _settings(entry["link"]), "owner_role": owner_role,
+            "extensions": _extensions(entry["packages"]),
+            **{field: entry[field] for field in ("hidden", "deprecated") if entry[field]},
             **({"family": family} if family else {}), **({"help": help} if help else {}), **more,
         }
-        for one in environments
+        for entry in environments
     ]  # fmt: skip
 
 
@@ -49,13 +49,13 @@ def retired(declared: Sequence[Any], name: str, owner_role: str, root: str, fami
     """
     return [
         {
-            "name": one.get("name") or name, "version": one["version"], "retired": one["retired"],
+            "name": entry.get("name") or name, "version": entry["version"], "retired": entry["retired"],
             "owner_role": owner_role, **({"family": family} if family else {}),
-            "settings_file": _settings(f"{root}/{one.get('name') or name}/{one['version']}"),
-            "title": one.get("title") or f"{one.get('name') or name} {one['version']}, retired",
+            "settings_file": _settings(f"{root}/{entry.get('name') or name}/{entry['version']}"),
+            "title": entry.get("title") or f"{entry.get('name') or name} {entry['version']}, retired",
         }
-        for one in declared
-        if isinstance(one, Mapping) and one.get("retired") and one.get("version")
+        for entry in declared
+        if isinstance(entry, Mapping) and entry.get("retired") and entry.get("version")
     ]  # fmt: skip
 
 
@@ -65,10 +65,10 @@ def _extensions(packages: Sequence[Mapping[str, Any]]) -> list[str]:
     conda's names: PyTorch's is pytorch, which `module spider torch` finds, too. An epoch ("1!2.0") is left out.
     """
     return sorted(
-        f"{one['name']}/{one['version'].rpartition('!')[2]}"
-        for one in packages
-        if not one["name"].startswith("_")
-        and (one["name"] == "python" or any(words.split()[0] == "python" for words in one["depends"]))
+        f"{package['name']}/{package['version'].rpartition('!')[2]}"
+        for package in packages
+        if not package["name"].startswith("_")
+        and (package["name"] == "python" or any(words.split()[0] == "python" for words in package["depends"]))
     )
 
 

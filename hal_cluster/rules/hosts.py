@@ -37,8 +37,8 @@ def network_names(
     `addresses`: those of the node, by network; the result has their order. `networks`: lookup('hal', 'networks').
     """
     known = {**suffixes_of(networks), **suffixes}
-    mine = [one for one in addresses if one != MANAGEMENT and networks[one]["kind"] != "bmc"]
-    return [word for one in mine for word in (f"{name}{known[one]}", addresses[one])]
+    mine = [network for network in addresses if network != MANAGEMENT and networks[network]["kind"] != "bmc"]
+    return [word for network in mine for word in (f"{name}{known[network]}", addresses[network])]
 
 
 def foreign(there: str, declared: str, former: str, own: Iterable[str] = ()) -> list[str]:
@@ -67,17 +67,17 @@ def said(lines: Iterable[str], declared: str) -> str:
 
     `lines`: what `foreign` returned; they are cut to a sane length. `declared`: the file as it will be.
     """
-    found = list(lines)
+    lost = list(lines)
     taken = {name for _, name in _entries(declared)}
-    wanted = [one.split() for one in found]
+    wanted = [line.split() for line in lost]
     extra = [
         f"{{address: {address}, names: [{', '.join(names)}]}}"
         for address, *names in wanted
         if names and _is_address(address) and not taken & set(names)
     ]
     if not extra:
-        return f"{few(found)}. The model has other addresses for these names."
-    return f"{few(found)}. To keep what the model does not have, declare hosts_extra: [{one_line(', '.join(extra))}]."
+        return f"{few(lost)}. The model has other addresses for these names."
+    return f"{few(lost)}. To keep what the model does not have, declare hosts_extra: [{one_line(', '.join(extra))}]."
 
 
 def _lines(text: str) -> Iterator[list[str]]:

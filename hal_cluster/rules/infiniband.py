@@ -31,4 +31,4 @@ def not_excluded(repositories: Mapping[str, Any], ids: Iterable[str], patterns: 
 def _excluded(repository: Mapping[str, Any]) -> list[str]:
     """The patterns of a repository's `exclude`: a list, or words with blanks or commas between (yum.conf(5))."""
     value = (repository.get("options") or {}).get("exclude", [])
-    return value.replace(",", " ").split() if isinstance(value, str) else [str(one) for one in value]
+    return value.replace(",", " ").split() if isinstance(value, str) else [str(pattern) for pattern in value]

@@ -35,15 +35,15 @@ def keys(seen: Mapping[str, Mapping[str, Any]], rotation_ok: bool, reference: st
     speak to the others.
     `rotation_ok`: the permission, that keys may be replaced.
     """
-    seen = {node: one for node, one in seen.items() if "state" in one}
+    seen = {node: answer for node, answer in seen.items() if "state" in answer}
     by_key: dict[str, list[str]] = {}
-    for node, one in seen.items():
-        if one["state"] in ("other", "unusable"):
-            by_key.setdefault(one["digest"], []).append(node)
+    for node, answer in seen.items():
+        if answer["state"] in ("other", "unusable"):
+            by_key.setdefault(answer["digest"], []).append(node)
     result: dict[str, Any] = {"adopted": "", "replaced": [], "refused": [], "working": [], "why": ""}
     if rotation_ok or not by_key:
         return result
-    declared = [node for node, one in seen.items() if one["state"] == "declared"]
+    declared = [node for node, answer in seen.items() if answer["state"] == "declared"]
     foreign = sorted(by_key.values())
     usable = all(seen[nodes[0]]["state"] == "other" for nodes in foreign)
     if len(foreign) == 1 and not declared and usable:
@@ -57,7 +57,7 @@ def keys(seen: Mapping[str, Mapping[str, Any]], rotation_ok: bool, reference: st
         said += [f"jobs run on {fold(working)}"] if working else []
         replaced = [node for node in others if node not in working]
         return {**result, "replaced": replaced, "refused": working, "working": working, "why": "; ".join(said)}
-    without = [] if declared else [node for node, one in seen.items() if one["state"] == "absent"]
+    without = [] if declared else [node for node, answer in seen.items() if answer["state"] == "absent"]
     return {**result, "refused": sorted([*others, *without]), "why": "; ".join(said)}
 
 

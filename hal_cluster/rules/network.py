@@ -146,7 +146,7 @@ def _of_network(
         members=members,
         bond_mode=interface.get("bond_mode") if members else None,
     )
-    return [head, *(_member(one, device, name, mode, infiniband) for one in members)]
+    return [head, *(_member(member, device, name, mode, infiniband) for member in members)]
 
 
 def _member(name: str, master: str, network: str, mode: str | None, infiniband: bool) -> Device:
@@ -163,7 +163,9 @@ _BROUGHT_UP = {"ONBOOT": "yes", "BOOTPROTO": "none", "NM_CONTROLLED": "no"}
 
 def _quoted(value: str) -> str:
     """As a shell reads it: the scripts source their files. ${DEVICE} means the interface: DEVICE= is the first line."""
-    if value and all(one.isalnum() or one in ".:-_/," for one in value):
+    if value and all(letter.isalnum() or letter in ".:-_/," for letter in value):
         return value
-    parts = ("".join(f"\\{one}" if one in '"$`\\' else one for one in part) for part in value.split(_DEVICE))
+    parts = (
+        "".join(f"\\{letter}" if letter in '"$`\\' else letter for letter in part) for part in value.split(_DEVICE)
+    )
     return f'"{_DEVICE.join(parts)}"'

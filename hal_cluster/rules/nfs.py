@@ -40,7 +40,7 @@ def exports(
     for name, entry in sorted(file_systems.items()):
         if entry["kind"] != "nfs" or node not in entry["servers"]:
             continue
-        disks = max((one for one in mounts if _below(entry["export"], one)), key=len, default=None)
+        disks = max((mount for mount in mounts if _below(entry["export"], mount)), key=len, default=None)
         exports.append(
             {
                 "name": name,
@@ -93,18 +93,18 @@ def _of_others(text: str, declared: Set[tuple[str, str]]) -> list[str]:
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     text = before + after.lstrip("\n") if begin and end else text
-    found = []
+    lines = []
     for line in re.sub(r"\\\n\s*", " ", text).splitlines():
         path, *words = re.findall(r'#.*|"[^"]*"|\S+?\)(?=#)|\S+', line) or [""]
         comment = [words.pop()] if words and words[-1].startswith("#") else []
         left = [word for word in words if (path.strip('"'), _client(word)) not in declared]
         if left == words:
-            found.append(line)
+            lines.append(line)
             continue
-        found += comment
+        lines += comment
         if any(not word.startswith("-") for word in left):  # -ro is for the clients after it; none at all is everybody
-            found.append(" ".join([path, *left]))
-    return found
+            lines.append(" ".join([path, *left]))
+    return lines
 
 
 def _client(word: str) -> str:
@@ -183,7 +183,8 @@ def unit_name(path: str) -> str:
     """
     parts = [part for part in PurePosixPath(path).parts if part != "/"]
     escaped = [
-        "".join(one if re.match(r"[A-Za-z0-9:_.]", one) else f"\\x{ord(one):02x}" for one in part) for part in parts
+        "".join(letter if re.match(r"[A-Za-z0-9:_.]", letter) else f"\\x{ord(letter):02x}" for letter in part)
+        for part in parts
     ]
     name = "-".join(escaped) or "-"
     return f"\\x2e{name[1:]}" if name.startswith(".") else name

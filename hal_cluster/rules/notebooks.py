@@ -19,10 +19,12 @@ def kernel_problems(declared: Any) -> list[str]:
     """
     if not isinstance(declared, (list, tuple)):
         return ["notebooks_kernels: not a list; write a module an entry"]
-    found = [f"notebooks_kernels[{number}]: {words}" for number, one in enumerate(declared) for words in _faults(one)]
-    if found:
-        return found
-    names = Counter(_name(one["module"]) for one in declared)
+    problems = [
+        f"notebooks_kernels[{number}]: {words}" for number, entry in enumerate(declared) for words in _faults(entry)
+    ]
+    if problems:
+        return problems
+    names = Counter(_name(kernel["module"]) for kernel in declared)
     return [f"notebooks_kernels: {name} is declared {times} times" for name, times in names.items() if times > 1]
 
 
@@ -35,11 +37,11 @@ def kernel_table(declared: Sequence[Mapping[str, str]], folder: str, launcher: s
     """
     return [
         {
-            "name": _name(one["module"]), "module": one["module"],
-            "folder": f"{folder}/{_name(one['module'])}", "path": f"{folder}/{_name(one['module'])}/kernel.json",
-            "content": _kernel(one, launcher),
+            "name": _name(kernel["module"]), "module": kernel["module"],
+            "folder": f"{folder}/{_name(kernel['module'])}", "path": f"{folder}/{_name(kernel['module'])}/kernel.json",
+            "content": _kernel(kernel, launcher),
         }
-        for one in declared
+        for kernel in declared
     ]  # fmt: skip
 
 
@@ -49,8 +51,8 @@ def kernel_files(table: Sequence[Mapping[str, str]]) -> dict[str, list[dict[str,
     `table`: what `kernel_table` returned.
     """
     return {
-        "directories": [{"path": one["folder"], "mode": "0755"} for one in table],
-        "files": [{"path": one["path"], "content": one["content"] + "\n"} for one in table],
+        "directories": [{"path": kernel["folder"], "mode": "0755"} for kernel in table],
+        "files": [{"path": kernel["path"], "content": kernel["content"] + "\n"} for kernel in table],
     }
 
 
@@ -62,22 +64,27 @@ def modules(environments: Sequence[Mapping[str, Any]], kernels: str, image: str,
     `kernels` is the folder whose `kernels` Jupyter searches.
     `image` is empty where there is none. `registry`: the folder of images.
     """
-    found = [dict(one) for one in environments]
-    for one in [one for one in found if one["name"] == "jupyter"]:
-        one["prepend"] = {"JUPYTER_PATH": [kernels]}
-        if one.get("retired"):
+    made = [dict(environment) for environment in environments]
+    for environment in [environment for environment in made if environment["name"] == "jupyter"]:
+        environment["prepend"] = {"JUPYTER_PATH": [kernels]}
+        if environment.get("retired"):
             continue
         shared: dict[str, Any] = {
-            field: one[field] for field in ("version", "owner_role", "default", "hidden") if field in one
+            field: environment[field]
+            for field in ("version", "owner_role", "default", "hidden")
+            if field in environment
         }
-        title = f"JupyterLab of jupyter/{one['version']}"
-        found.append({**shared, "name": "jupyterlab", "title": title, "requires": [f"jupyter/{one['version']}"]})
-        if image and one.get("default"):  # the one that is in the image
+        title = f"JupyterLab of jupyter/{environment['version']}"
+        made.append({**shared, "name": "jupyterlab", "title": title, "requires": [f"jupyter/{environment['version']}"]})
+        if image and environment.get("default"):  # the one that is in the image
             sif = f"{registry}/{image}.sif"
-            container = {"title": f"Notebook of jupyter/{one['version']} in a container", "help": _CONTAINER}
-            places = {"roots": [sif], "set": {"HAL_NOTEBOOK_IMAGE": sif, "HAL_NOTEBOOK_PREFIX": one["roots"][0]}}
-            found.append({**shared, **container, **places, "name": "notebook-container"})
-    return found
+            container = {"title": f"Notebook of jupyter/{environment['version']} in a container", "help": _CONTAINER}
+            places = {
+                "roots": [sif],
+                "set": {"HAL_NOTEBOOK_IMAGE": sif, "HAL_NOTEBOOK_PREFIX": environment["roots"][0]},
+            }
+            made.append({**shared, **container, **places, "name": "notebook-container"})
+    return made
 
 
 _CONTAINER = """hal-notebook and hal-lab then start in the container, with this node's GPUs and your home.
@@ -88,24 +95,24 @@ def _name(module: str) -> str:
     return re.sub(r"[^a-z0-9_.-]", "-", module.lower())
 
 
-def _kernel(one: Mapping[str, str], launcher: str) -> str:
+def _kernel(kernel: Mapping[str, str], launcher: str) -> str:
     content = {
-        "argv": [launcher, one["module"], "{connection_file}"],
-        "display_name": one.get("title") or f"Python ({one['module']})",
+        "argv": [launcher, kernel["module"], "{connection_file}"],
+        "display_name": kernel.get("title") or f"Python ({kernel['module']})",
         "language": "python",
         "metadata": {"written_by": "Ansible, role notebooks; changes made here are lost"},
     }
     return json.dumps(content, indent=1, sort_keys=True)
 
 
-def _faults(one: Any) -> Iterator[str]:
-    if not isinstance(one, Mapping):
+def _faults(entry: Any) -> Iterator[str]:
+    if not isinstance(entry, Mapping):
         yield "not a mapping; write {module: NAME/VERSION}"
         return
-    for field in one:
+    for field in entry:
         if field not in FIELDS:
             yield f"{field} is no field; there are {', '.join(FIELDS)}"
-    if not (isinstance(one.get("module"), str) and MODULE.fullmatch(one["module"])):
-        yield f"module is {one.get('module', 'not there')}; write NAME/VERSION, whose Python has ipykernel"
-    if not isinstance(one.get("title", ""), str):
+    if not (isinstance(entry.get("module"), str) and MODULE.fullmatch(entry["module"])):
+        yield f"module is {entry.get('module', 'not there')}; write NAME/VERSION, whose Python has ipykernel"
+    if not isinstance(entry.get("title", ""), str):
         yield "title is no text"

@@ -58,7 +58,7 @@ def _cell(value: Any) -> str:
         ((kind, number),) = value.items()
         return makers[kind](int(number))
     values = value if isinstance(value, (list, tuple)) else [value]
-    return "|".join(re.escape(str(one)) for one in values)
+    return "|".join(re.escape(str(text)) for text in values)
 
 
 def udev_without_memory(text: str) -> str:
@@ -67,23 +67,23 @@ def udev_without_memory(text: str) -> str:
     Enterprise Linux 7.5 has one line of it; from 7.6 on it is a block that ends at the LABEL its first line jumps to.
     RuleError where it has neither, or where the block does not end: a third form is noticed.
     """
-    out, until, found = [], None, False
+    out, until, commented = [], None, False
     for line in str(text).splitlines():
         block = _BLOCK.match(line)
         if until is None and block:
-            until, found = block[1], True
+            until, commented = block[1], True
         if until is not None:
             out.append(MARK + line if line.strip() else line)
             if re.match(rf'\s*LABEL="{until}"', line):
                 until = None
         elif _RULE.match(line):
-            found = True
+            commented = True
             out.append(MARK + line)
         else:
             out.append(line)
     if until is not None:
         raise RuleError(f'40-redhat.rules: the memory rule jumps to LABEL="{until}", which does not follow')
-    if not found:
+    if not commented:
         raise RuleError(
             "40-redhat.rules has no rule for memory as Enterprise Linux 7 has it: look at the file on the node"
         )

@@ -21,19 +21,19 @@ def attributes_of(
     `classes`: each with name, group and attributes; RuleError for other fields. `groups`: those of the node.
     `ports`: names of its InfiniBand ports. A value of None is the default of Spectrum Scale.
     """
-    declared, found = set(groups), {}
-    for one in classes:
-        if set(one) != FIELDS:
-            raise RuleError(f"spectrum_scale_classes: write name, group and attributes, not {sorted(one)}")
-        if one["group"] in declared:
-            found = dict(one["attributes"])
+    declared, attributes = set(groups), {}
+    for node_class in classes:
+        if set(node_class) != FIELDS:
+            raise RuleError(f"spectrum_scale_classes: write name, group and attributes, not {sorted(node_class)}")
+        if node_class["group"] in declared:
+            attributes = dict(node_class["attributes"])
             break
     if ports is not None:
         rdma = (
             {"verbsRdma": "enable", "verbsPorts": " ".join(ports)} if ports else {"verbsRdma": None, "verbsPorts": None}
         )
-        found = {**rdma, **found}
-    return found
+        attributes = {**rdma, **attributes}
+    return attributes
 
 
 def classes_of(
@@ -47,11 +47,11 @@ def classes_of(
     `classes`, and what is raised: as `attributes_of` has them. `groups`: nodes by group. `nodes`: those to be in
     classes; a node that no class has is in `others`. `ports`: names by node, or None to leave RDMA to the class.
     """
-    of_group = {one["group"]: frozenset(groups.get(one["group"], ())) for one in classes if "group" in one}
+    of_group = {entry["group"]: frozenset(groups.get(entry["group"], ())) for entry in classes if "group" in entry}
     made: dict[str, dict[str, Any]] = {}
     parts: dict[tuple[str, tuple[str, ...] | None], str] = {}
     for node in nodes:
-        mine = [one for one in classes if node in of_group.get(one.get("group", ""), ())][:1]
+        mine = [entry for entry in classes if node in of_group.get(entry.get("group", ""), ())][:1]
         name = mine[0]["name"] if mine else "others"
         own = None if ports is None else tuple(ports.get(node, ()))
         if (name, own) not in parts:
@@ -69,8 +69,8 @@ def problems(attributes: Attributes, unchecked: Sequence[str]) -> list[str]:
     Names, types and ranges are known (hal_node/scale/rules.py has IBM's pages). `unchecked`: attributes that
     are not looked at.
     """
-    found = (rules.problem(name, attributes[name], unchecked) for name in sorted(attributes))
-    return [one for one in found if one]
+    faults = (rules.problem(name, attributes[name], unchecked) for name in sorted(attributes))
+    return [fault for fault in faults if fault]
 
 
 def memory_problem(attributes: Attributes, memory_mb: int | str, percent: int | str) -> str:
@@ -80,8 +80,8 @@ def memory_problem(attributes: Attributes, memory_mb: int | str, percent: int | 
     sum and its parts. `memory_mb`: memory of the node, in MB of 2^20 bytes. `percent`: the share that Spectrum Scale
     may take.
     """
-    found: str = rules.memory_problem(attributes, int(memory_mb), int(percent))
-    return found
+    problem: str = rules.memory_problem(attributes, int(memory_mb), int(percent))
+    return problem
 
 
 def remark(attributes: Attributes, version: str) -> str:
@@ -89,8 +89,8 @@ def remark(attributes: Attributes, version: str) -> str:
 
     Before 5.0.2 maxStatCache has no effect on Linux without LROC (IBM Docs, mmchconfig 5.0.2). `version`: as 5.0.4-1.
     """
-    found: str = rules.stat_cache_remark(attributes, version)
-    return found
+    words: str = rules.stat_cache_remark(attributes, version)
+    return words
 
 
 def member(output: str, name: str, addresses: Iterable[str]) -> str:
@@ -114,7 +114,7 @@ def addresses(
     """
     of_bmcs = {name for name, network in networks.items() if network["kind"] == "bmc"}
     return {
-        one["name"]: [address for network, address in sorted(one["addresses"].items()) if network not in of_bmcs]
-        for one in hosts
-        if one["name"] in names
+        host["name"]: [address for network, address in sorted(host["addresses"].items()) if network not in of_bmcs]
+        for host in hosts
+        if host["name"] in names
     }

@@ -70,7 +70,7 @@ def _lost(parts: Settings, kept: set[str], people: set[tuple[str, str]]) -> list
     }
     unread = parts.get("unread", []) if "in force" in parts else []
     return [
-        *(f"what it has in force, unknown here: {one}" for one in unread),
+        *(f"what it has in force, unknown here: {keyword}" for keyword in unread),
         *lost,
         *_matches_lost(parts),
         *_keys_lost(parts, kept, people),
@@ -134,11 +134,11 @@ def _keys_lost(parts: Settings, kept: set[str], people: set[tuple[str, str]]) ->
 
 def _settings(lines: Iterable[str]) -> dict[str, list[str]]:
     """Return the values of each setting as `sshd -T` has them, sorted: some have a line each."""
-    found: dict[str, list[str]] = {}
+    settings: dict[str, list[str]] = {}
     for line in lines:
         name, _, value = line.partition(" ")
-        found.setdefault(name.lower(), []).append(value)
-    return {name: sorted(values) for name, values in found.items()}
+        settings.setdefault(name.lower(), []).append(value)
+    return {name: sorted(values) for name, values in settings.items()}
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[str, str]]:

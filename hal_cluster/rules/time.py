@@ -56,18 +56,18 @@ ABSENT = "No such file or directory"
 MOST_SHOWN = 200  # characters of one file's lines
 
 
-def foreign(found: Mapping[str, Any]) -> str:
+def foreign(answer: Mapping[str, Any]) -> str:
     """Return what a node was configured with before this role, in words; empty where this role has been, or nobody.
 
     `found`: what grep -H said of the files, "PATH:LINE". What cannot be read is said as well.
     `found` is a result with stdout_lines and stderr_lines; the files are those of chronyd, ntpd and systemd-timesyncd.
     """
     files: dict[str, list[str]] = {}
-    for text in found["stdout_lines"]:
+    for text in answer["stdout_lines"]:
         path, _, line = text.partition(":")
         files.setdefault(path, []).append(" ".join(line.split()))
     if any(line.startswith(MINE) for line in files.get(CHRONY, [])):
         return ""
     said = [f"{path} has {printable('; '.join(lines), MOST_SHOWN)}" for path, lines in sorted(files.items())]
-    said += [printable(line, MOST_SHOWN) for line in found["stderr_lines"] if ABSENT not in line]
+    said += [printable(line, MOST_SHOWN) for line in answer["stderr_lines"] if ABSENT not in line]
     return ". ".join(said)

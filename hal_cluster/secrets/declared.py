@@ -43,7 +43,7 @@ class Recipe(BaseModel):
 
     @model_validator(mode="after")
     def _one_way(self) -> Recipe:
-        if sum(one is not None for one in (self.bytes, self.characters, self.given)) != 1:
+        if sum(form is not None for form in (self.bytes, self.characters, self.given)) != 1:
             raise ValueError("give one of bytes, characters and given")
         return self
 
@@ -71,7 +71,7 @@ def declared(root: Path) -> list[Secret]:
 
     SecretError names the place where a recipe is missing or wrong.
     """
-    found = []
+    made = []
     for role in sorted(path for path in (root / "roles").iterdir() if path.is_dir()):
         names = sorted(set(_names(role / "defaults")))
         recipes = _recipes(role / "meta" / "secrets.yml", root)
@@ -79,14 +79,14 @@ def declared(root: Path) -> list[Secret]:
             if name not in recipes:
                 where = (role / "meta" / "secrets.yml").relative_to(root)
                 raise SecretError(f"{where}: no {name}, which the role's defaults use; say there how it is made")
-            found.append(Secret(name=name, role=role.name, recipe=recipes.pop(name)))
+            made.append(Secret(name=name, role=role.name, recipe=recipes.pop(name)))
         if recipes:
             where = (role / "meta" / "secrets.yml").relative_to(root)
             raise SecretError(f"{where}: {min(recipes)} is in no default of the role; take it away")
     for path in sorted(root.glob("hal_cluster/*/secrets.yml")):
         part = path.parent.name
-        found += [Secret(name=name, role=part, recipe=recipe) for name, recipe in sorted(_recipes(path, root).items())]
-    return found
+        made += [Secret(name=name, role=part, recipe=recipe) for name, recipe in sorted(_recipes(path, root).items())]
+    return made
 
 
 def _names(folder: Path) -> Iterator[str]:

@@ -48,8 +48,8 @@ FEWEST_CHARACTERS = 6
 def problems(values: Mapping[str, object], values_of_tests: Iterable[str]) -> list[str]:
     """Return a line for each secret that is none: its name and why, never its value."""
     tests = {value.strip() for value in values_of_tests}
-    found = ((name, _problem(value, tests)) for name, value in sorted(values.items()))
-    return [f"{name} {why}" for name, why in found if why]
+    faults = ((name, _problem(value, tests)) for name, value in sorted(values.items()))
+    return [f"{name} {why}" for name, why in faults if why]
 
 
 def site_problems(values: Mapping[str, object]) -> list[str]:
@@ -86,7 +86,7 @@ def values_of_tests(root: Path) -> Iterator[str]:
         if text.startswith("$ANSIBLE_VAULT"):
             continue
         try:
-            found = yaml.safe_load(text)
+            values = yaml.safe_load(text)
         except yaml.YAMLError:
             continue
-        yield from (value for value in (found or {}).values() if isinstance(value, str) and "{{" not in value)
+        yield from (value for value in (values or {}).values() if isinstance(value, str) and "{{" not in value)

@@ -52,15 +52,15 @@ class Vault:
         if encrypted:
             text = self._run("decrypt", text, str(path))
         try:
-            found = yaml.load(text, _Loader) or {}
+            values = yaml.load(text, _Loader) or {}
         except yaml.YAMLError:
             raise SecretError(f"{path}: it is no YAML") from None
-        if not isinstance(found, dict):
+        if not isinstance(values, dict):
             raise SecretError(f"{path}: it is no mapping of variables")
-        for name, value in found.items():
+        for name, value in values.items():
             if not encrypted and isinstance(value, str) and "{{" not in value:
                 raise SecretError(f"{path}: {name} is in plain text; ansible-vault encrypt {path}")
-        return found
+        return values
 
     def write(self, path: Path, variables: dict[str, object]) -> None:
         """Replace a file by the encrypted variables, mode 0600, all at once; never one that is encrypted by values."""

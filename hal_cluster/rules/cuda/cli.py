@@ -55,20 +55,20 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace, table: Table) -> int:
-    found = []
+    findings = []
     if options.driver is not None:
-        found += driver_findings(options.driver, options.arch, options.kernel, options.gpu, table)
-    found += cuda_findings(
+        findings += driver_findings(options.driver, options.arch, options.kernel, options.gpu, table)
+    findings += cuda_findings(
         options.toolkit, options.driver, options.arch, options.distribution, options.gpu, options.compat, table
     )
-    found = list(dict.fromkeys(found))
-    for text in problems(found):
+    findings = list(dict.fromkeys(findings))
+    for text in problems(findings):
         print(f"refused: {text}")
-    for text in remarks(found):
+    for text in remarks(findings):
         print(f"remark: {text}")
-    if not found:
+    if not findings:
         print("goes together")
-    return FAULT if problems(found) else REMARKS if found else OK
+    return FAULT if problems(findings) else REMARKS if findings else OK
 
 
 def table_lines(table: Table) -> Iterator[str]:
@@ -76,8 +76,8 @@ def table_lines(table: Table) -> Iterator[str]:
     numbers = {name: at for at, name in enumerate(table.sources, 1)}
 
     def cited(*rows: Row | None) -> str:
-        ids = dict.fromkeys(one for row in rows if row for one in row.source)
-        return " ".join(f"[{numbers[one]}]" for one in ids)
+        ids = dict.fromkeys(key for row in rows if row for key in row.source)
+        return " ".join(f"[{numbers[key]}]" for key in ids)
 
     reaches = table.reaches
     yield f"Compared in {reaches.compared}, up to CUDA {reaches.toolkit} and drivers of branch {reaches.branch}."

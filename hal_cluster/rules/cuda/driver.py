@@ -93,7 +93,8 @@ def _on_kernel(driver: str, arch: str, kernel: str | None, table: Table) -> Iter
     if any(driver in row.drivers for row in same):
         return
     if same:
-        seen = f"the table has {', '.join(one for row in same for one in row.drivers)} on it ({table.cited(same[0])})"
+        drivers = ", ".join(version for row in same for version in row.drivers)
+        seen = f"the table has {drivers} on it ({table.cited(same[0])})"
     else:
         kernels = ", ".join(f"{row.kernel} with {' and '.join(row.drivers)}" for row in here)
         seen = f"for {arch} the table has {kernels}" if here else f"the table has no kernel for {arch}"

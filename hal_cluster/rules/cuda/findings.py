@@ -54,12 +54,12 @@ def unknown_model(model: str, what: str) -> Finding:
 
 def models_by_generation(gpu_models: Iterable[str], table: Table) -> tuple[list[tuple[str, Generation]], list[str]]:
     """Return (one model of each generation, with it) and the models that the table does not have."""
-    found: dict[str, tuple[str, Generation]] = {}
+    known: dict[str, tuple[str, Generation]] = {}
     unknown: list[str] = []
-    for model in dict.fromkeys(printable(str(one)) for one in gpu_models):
+    for model in dict.fromkeys(printable(str(gpu)) for gpu in gpu_models):
         generation = table.generation(model)
         if generation is None:
             unknown.append(model)
         else:
-            found.setdefault(generation.name, (model, generation))
-    return list(found.values()), unknown
+            known.setdefault(generation.name, (model, generation))
+    return list(known.values()), unknown

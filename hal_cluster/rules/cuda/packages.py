@@ -14,7 +14,7 @@ def releases(toolkits: Sequence[object]) -> list[str]:
 
     VersionError for anything else.
     """
-    return [toolkit_release(one)[0] for one in toolkits]
+    return [toolkit_release(toolkit)[0] for toolkit in toolkits]
 
 
 def dashed(release: str) -> str:
@@ -28,8 +28,8 @@ def toolkit_packages(toolkits: Sequence[object]) -> list[str]:
     VersionError for anything else.
     """
     names = []
-    for one in toolkits:
-        release, exact = toolkit_release(one)
+    for toolkit in toolkits:
+        release, exact = toolkit_release(toolkit)
         names.append(f"cuda-toolkit-{dashed(release)}" + (f"-{exact}" if exact else ""))
     return names
 
@@ -42,7 +42,7 @@ def with_driver(packages: Iterable[str]) -> list[str]:
     from hal_cluster.rules.cuda.table import load
 
     names = load().driver_packages.names
-    return [one for one in packages if any(re.fullmatch(name, one) for name in names)]
+    return [package for package in packages if any(re.fullmatch(name, package) for name in names)]
 
 
 def undeclared(installed: Iterable[str], toolkits: Sequence[object]) -> dict[str, list[str]]:
@@ -51,12 +51,12 @@ def undeclared(installed: Iterable[str], toolkits: Sequence[object]) -> dict[str
     `installed`: names of packages. `toolkits`: as `releases` takes them.
     """
     kept = set(releases(toolkits))
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for name in sorted(set(installed)):
         release = _release_of(name)
         if release and release not in kept:
-            found.setdefault(release, []).append(name)
-    return found
+            names.setdefault(release, []).append(name)
+    return names
 
 
 def modules(toolkits: Sequence[object], default: str) -> list[dict[str, Any]]:
@@ -66,10 +66,10 @@ def modules(toolkits: Sequence[object], default: str) -> list[dict[str, Any]]:
     build systems of frameworks ask for.
     `toolkits`: cuda_toolkits, as `releases` takes them. `default`: the release that a user gets who names none.
     """
-    found = []
+    made = []
     for release in dict.fromkeys(releases(toolkits)):
         root = f"/usr/local/cuda-{release}"
-        found.append(
+        made.append(
             {
                 "name": "cuda",
                 "version": release,
@@ -83,7 +83,7 @@ def modules(toolkits: Sequence[object], default: str) -> list[dict[str, Any]]:
                 "owner_role": "cuda",
             }
         )
-    return found
+    return made
 
 
 def _release_of(name: str) -> str | None:

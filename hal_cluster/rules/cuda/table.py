@@ -242,7 +242,7 @@ class Table(Strict):
 
     def cited(self, row: Row) -> str:
         """Return a row's sources as text for a sentence."""
-        return "; ".join(self.sources[one].title for one in row.source)
+        return "; ".join(self.sources[source].title for source in row.source)
 
     def rows(self) -> Iterator[tuple[tuple[str | int, ...], Row]]:
         """Give every row with its place in the file."""

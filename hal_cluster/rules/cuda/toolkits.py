@@ -97,7 +97,7 @@ def minimum_driver(toolkits: Sequence[object]) -> str | None:
 
     table = load()
     wanted, _ = _declared(toolkits, table)
-    least = [one for one in (_least(each, table) for each in wanted) if one is not None]
+    least = [driver for driver in (_least(toolkit, table) for toolkit in wanted) if driver is not None]
     return max(least, key=driver_version, default=None)
 
 
@@ -111,68 +111,72 @@ def cuda_findings(
     table: Table,
 ) -> list[Finding]:
     """Return everything that can be said of toolkits on a node. ``driver`` None: the node has no GPU."""
-    wanted, found = _declared(toolkits, table)
-    found += _compat_names(compat, wanted)
+    wanted, findings = _declared(toolkits, table)
+    findings += _compat_names(compat, wanted)
     version: Version | None = None
     if driver is not None:
         try:
             version = driver_version(driver)
         except VersionError as error:
-            found.append(refused(f"nvidia_driver_version: {error}"))
+            findings.append(refused(f"nvidia_driver_version: {error}"))
     if table.architecture(arch) is None:
-        return [*found, refused(unknown_architecture(arch, table))]
+        return [*findings, refused(unknown_architecture(arch, table))]
     node = Node(
         str(driver) if version else None,
         arch,
         distribution,
-        tuple(printable(str(one)) for one in gpu_models),
+        tuple(printable(str(model)) for model in gpu_models),
         frozenset(map(str, compat)),
     )
     if table.repository(distribution, arch) is None and wanted:
-        found.append(remark(f"which toolkits NVIDIA has for {shown(distribution)} on {arch} is not in the table"))
-    for one in wanted:
-        found += [*_available(one, node, table), *_on_gpus(one, node, table), *_on_driver(one, node, table)]
+        findings.append(remark(f"which toolkits NVIDIA has for {shown(distribution)} on {arch} is not in the table"))
+    for toolkit in wanted:
+        findings += [
+            *_available(toolkit, node, table),
+            *_on_gpus(toolkit, node, table),
+            *_on_driver(toolkit, node, table),
+        ]
     if version:
         unknown = models_by_generation(node.gpu_models, table)[1]
-        found += [unknown_model(model, "these toolkits make programs for it") for model in unknown]
-    return found
+        findings += [unknown_model(model, "these toolkits make programs for it") for model in unknown]
+    return findings
 
 
 def _declared(toolkits: Sequence[object], table: Table) -> tuple[list[Wanted], list[Finding]]:
     wanted: dict[str, Wanted] = {}
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for entry in toolkits:
         try:
             release, exact = toolkit_release(entry)
         except VersionError as error:
-            found.append(refused(f"cuda_toolkits: {error}"))
+            findings.append(refused(f"cuda_toolkits: {error}"))
             continue
         row = table.toolkit(release)
         if row is None:
-            found.append(refused(f"cuda_toolkits: CUDA {release} is not in the table{_alike(release, table)}"))
+            findings.append(refused(f"cuda_toolkits: CUDA {release} is not in the table{_alike(release, table)}"))
             continue
         update = row.update(exact)
         if update is None:
-            there = ", ".join(one.version for one in row.updates)
-            found.append(refused(f"cuda_toolkits: CUDA {exact} is not in the table, which has {there}"))
+            there = ", ".join(known.version for known in row.updates)
+            findings.append(refused(f"cuda_toolkits: CUDA {exact} is not in the table, which has {there}"))
         elif release in wanted:
-            found.append(
+            findings.append(
                 refused(f"cuda_toolkits names CUDA {release} twice; both would be /usr/local/cuda-{release}: name one")
             )
         else:
             wanted[release] = Wanted(row, update)
-    return list(wanted.values()), found
+    return list(wanted.values()), findings
 
 
 def _alike(release: str, table: Table) -> str:
     """Return what the table has instead, as the end of a sentence."""
     known = [row.release for row in table.toolkits]
-    same = [one for one in known if order(one)[0] == order(release)[0]]
+    same = [other for other in known if order(other)[0] == order(release)[0]]
     return f"; take one of {', '.join(same)}" if same else f", which has {known[0]} to {known[-1]}"
 
 
 def _compat_names(compat: Sequence[object], wanted: Sequence[Wanted]) -> Iterator[Finding]:
-    there = [one.release for one in wanted]
+    there = [toolkit.release for toolkit in wanted]
     for name in compat:
         if str(name) not in there:
             listed = ", ".join(there) or "none"
@@ -239,7 +243,7 @@ def _on_driver(wanted: Wanted, node: Node, table: Table) -> Iterator[Finding]:
 def _least(wanted: Wanted, table: Table) -> str | None:
     """Return the least driver that runs a toolkit: its own, or that of its major version if this is lower."""
     family = table.family(wanted.release)
-    known = [one for one in (wanted.update.driver, family.driver if family else None) if one]
+    known = [driver for driver in (wanted.update.driver, family.driver if family else None) if driver]
     return min(known, key=driver_version, default=None)
 
 
@@ -254,10 +258,10 @@ def _limits(wanted: Wanted, driver: str, cited: str) -> str:
 def _instead(node: Node, version: Version, table: Table) -> str:
     """Return the newest toolkit that goes with everything else of the node, as the end of a sentence."""
     for row in reversed(table.toolkits):
-        one = Wanted(row, row.updates[-1])
+        toolkit = Wanted(row, row.updates[-1])
         if row.updates[-1].driver is None or version < driver_version(str(row.updates[-1].driver)):
             continue
-        if not problems([*_available(one, node, table), *_on_gpus(one, node, table)]):
+        if not problems([*_available(toolkit, node, table), *_on_gpus(toolkit, node, table)]):
             return f", or leave cuda_toolkits at {row.release}"
     return ""
 
@@ -278,9 +282,9 @@ def _forward(wanted: Wanted, node: Node, version: Version, table: Table) -> Iter
                 " set nvidia_driver_version"
             )
             return
-    base = next((one for one in rule.branches if one.branch == version[0]), None)
+    base = next((branch for branch in rule.branches if branch.branch == version[0]), None)
     if base is None:
-        branches = ", ".join(str(one.branch) for one in rule.branches)
+        branches = ", ".join(str(branch.branch) for branch in rule.branches)
         yield remark(
             f"whether cuda-compat lets CUDA {release} run on driver {node.driver} is not known: the table has branches"
             f" {branches} ({table.cited(rule)}); try it on one node first"

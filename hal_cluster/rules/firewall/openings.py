@@ -68,14 +68,14 @@ def opening(entry: Mapping[str, Any]) -> Opening:
     """Return one entry of a firewall.yml, whose templates are filled in, without its ``when``."""
     check_fields(entry)
     try:
-        ports = tuple(parse_ports(one) for one in _listed(entry["ports"]))
+        ports = tuple(parse_ports(text) for text in _listed(entry["ports"]))
         sources = None if entry.get("from") is None else _sources(_listed(entry["from"]))
         each = None if entry.get("each") is None else _each(entry["each"], ports)
     except FirewallError as error:
         raise FirewallError(f"{entry['id']}: {error}") from None
     if not ports:
         raise FirewallError(f"{entry['id']}: no ports")
-    networks = tuple(str(one) for one in _listed(entry.get("networks", "management")))
+    networks = tuple(str(network) for network in _listed(entry.get("networks", "management")))
     return Opening(str(entry["id"]), ports, networks, sources, str(entry["why"]), each)
 
 
@@ -96,7 +96,7 @@ def _each(value: object, ports: Iterable[Ports]) -> int:
     number = int(value) if isinstance(value, (int, str)) and re.fullmatch(r"[1-9]\d{0,4}", str(value)) else 0
     if not number:
         raise FirewallError(f"each is {value!r}; write how many connections of one address: 1 or more")
-    if other := [str(one) for one in ports if one.protocol != "tcp"]:
+    if other := [str(port) for port in ports if port.protocol != "tcp"]:
         raise FirewallError(f"each is for connections, and {other[0]} has none; make two entries of it")
     return number
 
@@ -118,4 +118,4 @@ def _sources(texts: Iterable[object]) -> tuple[IPv4Network | IPv6Network, ...]:
         except ValueError:
             raise FirewallError(f'"{text}" is neither an address nor a network') from None
         parsed[network.version].append(network)
-    return tuple(one for version in (4, 6) for one in ipaddress.collapse_addresses(parsed[version]))
+    return tuple(covering for version in (4, 6) for covering in ipaddress.collapse_addresses(parsed[version]))

@@ -40,15 +40,15 @@ class Share:
 
 def shares(openings: Iterable[Opening]) -> list[Share]:
     """Return the limits, sorted by port; of several for the same ports the smallest."""
-    found: dict[Ports, int] = {}
-    for ports, each in ((ports, one.each) for one in openings if one.each for ports in one.ports):
-        found[ports] = min(each, found.get(ports, each))
-    return [Share(ports, each) for ports, each in sorted(found.items())]
+    limits: dict[Ports, int] = {}
+    for ports, each in ((ports, opening.each) for opening in openings if opening.each for ports in opening.ports):
+        limits[ports] = min(each, limits.get(ports, each))
+    return [Share(ports, each) for ports, each in sorted(limits.items())]
 
 
-def xml(found: Iterable[Share]) -> str:
+def xml(limits: Iterable[Share]) -> str:
     """Return the file FILE below /etc/firewalld, in the form that firewalld 0.6 and 1 read."""
-    rules = [rule for share in found for rule in share.rules]
+    rules = [rule for share in limits for rule in share.rules]
     lines = [
         f'  <rule ipv="{family}" table="filter" chain="INPUT" priority="0">{rule}</rule>' for family, rule in rules
     ]
@@ -56,9 +56,9 @@ def xml(found: Iterable[Share]) -> str:
     return "\n".join([head, WRITTEN, "<direct>", *lines, "</direct>", ""])
 
 
-def shown(found: Iterable[Share]) -> list[str]:
+def shown(limits: Iterable[Share]) -> list[str]:
     """Return the lines that the role's script ``open`` prints of them when they are in force."""
-    return [f"direct rule {family} filter INPUT 0 {rule}" for share in found for family, rule in share.rules]
+    return [f"direct rule {family} filter INPUT 0 {rule}" for share in limits for family, rule in share.rules]
 
 
 def files(zones: Iterable[Mapping[str, Any]], there: str, kept: Iterable[str]) -> list[dict[str, str]]:
@@ -87,21 +87,25 @@ def keeping(ours: str, there: str, kept: Iterable[str]) -> str:
     is ever compared. Nothing stays of a file that firewalld cannot read either: `there.losses` has that asked for.
     FirewallError where an expression is none of Python's.
     """
-    mine = [read(one) for one in ET.fromstring(ours)]
+    mine = [read(rule) for rule in ET.fromstring(ours)]
     try:
-        others = [one for one in ET.fromstring(there) if read(one) not in mine]
+        others = [element for element in ET.fromstring(there) if read(element) not in mine]
     except (ET.ParseError, ValueError):
         return ours  # an empty one, too
     try:
-        wanted = [re.compile(one) for one in kept]
-        found = [one for one in others if one.tag != "rule" or any(each.fullmatch(read(one)) for each in wanted)]
+        wanted = [re.compile(expression) for expression in kept]
+        staying = [
+            element
+            for element in others
+            if element.tag != "rule" or any(expression.fullmatch(read(element)) for expression in wanted)
+        ]
     except re.error as error:
         raise FirewallError(
             f"firewall_kept_direct_rules: {error.pattern!r} is no regular expression: {error}"
         ) from None
-    for one in found:
-        one.tail = None
-    lines = [f"  {ET.tostring(one, encoding='unicode')}\n" for one in found]
+    for element in staying:
+        element.tail = None
+    lines = [f"  {ET.tostring(element, encoding='unicode')}\n" for element in staying]
     return ours.replace("</direct>\n", "".join([*lines, "</direct>\n"]))
 
 

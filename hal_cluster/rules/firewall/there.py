@@ -70,8 +70,8 @@ class Look:
         """What this role had in force last; where it kept no record of that, what the files say that it wrote."""
         if "former" in self.sections:
             return list(self.sections["former"])
-        found = [lines for _, text, lines in _files(self) if WRITTEN in text and isinstance(lines, list)]
-        return [line for lines in found for line in lines]
+        files = [lines for _, text, lines in _files(self) if WRITTEN in text and isinstance(lines, list)]
+        return [line for lines in files for line in lines]
 
     @property
     def zones(self) -> Iterator[tuple[str, str]]:
@@ -85,14 +85,14 @@ class Look:
 
 def look(text: str) -> Look:
     """Return what look.sh printed."""
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
         if line.startswith("== "):
-            lines = found.setdefault(line[3:], [])
+            lines = sections.setdefault(line[3:], [])
         elif line.strip():
             lines.append(line.strip())
-    return Look(found)
+    return Look(sections)
 
 
 def section(printed: str, name: str) -> list[str]:
@@ -119,11 +119,13 @@ def losses(printed: str, declared: Iterable[str], kept: str) -> list[str]:
     wanted = {*declared, *seen.former}
     mine = re.compile(kept)
     lines = [*seen.of("open"), *_in_files(seen)]
-    opened = [one for one in lines if one not in wanted and not mine.fullmatch(one) and not ORDINARY.fullmatch(one)]
+    opened = [
+        line for line in lines if line not in wanted and not mine.fullmatch(line) and not ORDINARY.fullmatch(line)
+    ]
     return [
         *seen.of("services"),
         *_foreign_rules(seen),
-        *(one for one in seen.of("tables") if not _TABLES.fullmatch(one)),
+        *(table for table in seen.of("tables") if not _TABLES.fullmatch(table)),
         *dict.fromkeys(opened),
         *(_unread_lost(seen, mine) if seen.runs else ()),
         *(() if seen.runs or seen.ran else _closed(seen, declared)),
@@ -138,15 +140,17 @@ def unread(printed: str) -> list[str]:
     """
     seen = look(printed)
     return [
-        *(f"what firewalld has in force cannot be read ({one})" for one in seen.sections.get("unread", ())),
+        *(f"what firewalld has in force cannot be read ({part})" for part in seen.sections.get("unread", ())),
         *(f"{path} cannot be read ({why})" for path, _, why in _unread_files(seen)),
     ]
 
 
 def _unread_lost(seen: Look, kept: re.Pattern[str]) -> Iterator[str]:
-    yield from (f"what firewalld has in force, which cannot be read ({one})" for one in seen.sections.get("unread", ()))
+    yield from (
+        f"what firewalld has in force, which cannot be read ({part})" for part in seen.sections.get("unread", ())
+    )
     # Of a file of ours all is known, but for the rules in direct.xml that others may have.
-    others = any(one.startswith("direct rule ") and kept.fullmatch(one) for one in seen.of("open"))
+    others = any(line.startswith("direct rule ") and kept.fullmatch(line) for line in seen.of("open"))
     for path, text, why in _unread_files(seen):
         zone = path.removeprefix(ZONES).removesuffix(".xml")
         if (WRITTEN not in text or (path == DIRECT and others)) and not kept.fullmatch(f"{zone} file"):
@@ -161,53 +165,57 @@ def _files(seen: Look) -> Iterator[tuple[str, str, list[str] | str]]:
             if path != DIRECT:
                 yield path, text, list(_zone(path.removeprefix(ZONES).removesuffix(".xml"), ET.fromstring(text)))
             elif text:
-                yield path, text, [f"direct rule {read(one)}" for one in ET.fromstring(text) if one.tag == "rule"]
+                yield (
+                    path,
+                    text,
+                    [f"direct rule {read(element)}" for element in ET.fromstring(text) if element.tag == "rule"],
+                )
         except (ET.ParseError, ValueError) as error:
             yield path, text, str(error).partition(":")[0]  # lines are counted without empty ones here
 
 
 def _unread_files(seen: Look) -> Iterator[tuple[str, str, str]]:
-    return ((path, text, found) for path, text, found in _files(seen) if isinstance(found, str))
+    return ((path, text, why) for path, text, why in _files(seen) if isinstance(why, str))
 
 
 def _in_files(seen: Look) -> Iterator[str]:
     """Yield what files of firewalld open, in the lines of `open`: it comes into force with the next reload."""
-    return (line for _, _, found in _files(seen) if isinstance(found, list) for line in found)
+    return (line for _, _, lines in _files(seen) if isinstance(lines, list) for line in lines)
 
 
 def _zone(name: str, zone: ET.Element) -> Iterator[str]:
     yield f"{name} target {zone.get('target', 'default').replace('{chain}_{zone}', 'default')}"
-    for one in zone:
-        if one.tag in ("service", "icmp-block"):
-            yield f"{name} {one.tag} {one.get('name')}"
-        elif one.tag in ("port", "source-port"):
-            yield f"{name} {one.tag} {one.get('port')}/{one.get('protocol')}"
-        elif one.tag == "protocol":
-            yield f"{name} protocol {one.get('value')}"
-        elif one.tag == "source":
-            yield f"{name} source {one.get('address') or one.get('mac') or one.get('ipset')}"
-        elif one.tag == "masquerade":
+    for element in zone:
+        if element.tag in ("service", "icmp-block"):
+            yield f"{name} {element.tag} {element.get('name')}"
+        elif element.tag in ("port", "source-port"):
+            yield f"{name} {element.tag} {element.get('port')}/{element.get('protocol')}"
+        elif element.tag == "protocol":
+            yield f"{name} protocol {element.get('value')}"
+        elif element.tag == "source":
+            yield f"{name} source {element.get('address') or element.get('mac') or element.get('ipset')}"
+        elif element.tag == "masquerade":
             yield f"{name} masquerade yes"
-        elif one.tag == "forward-port":
-            words = [one.get(part, "") for part in ("port", "protocol", "to-port", "to-addr")]
+        elif element.tag == "forward-port":
+            words = [element.get(part, "") for part in ("port", "protocol", "to-port", "to-addr")]
             yield f"{name} forward port={words[0]}:proto={words[1]}:toport={words[2]}:toaddr={words[3]}"
-        elif one.tag == "rule":
-            yield f"{name} rule {_rich(one)}"
+        elif element.tag == "rule":
+            yield f"{name} rule {_rich(element)}"
 
 
 def _rich(rule: ET.Element) -> str:
     """Return a rule of a zone's file as `open` has it where it is simple: rule family="ipv4" source ... accept."""
     words = ["rule", *(f'{key}="{value}"' for key, value in rule.items())]
-    for one in rule:
-        words += [one.tag, *(f'{key}="{value}"' for key, value in one.items())]
+    for element in rule:
+        words += [element.tag, *(f'{key}="{value}"' for key, value in element.items())]
     return " ".join(words)
 
 
 def _foreign_rules(seen: Look) -> Iterator[str]:
     """Yield rules in the kernel; where firewalld runs, or ran for this role, those that it does not make."""
     ours = seen.runs or seen.ran
-    direct = {_canonical(one) for one in seen.of("open") if one.startswith("direct rule ")}
-    return (one for one in seen.of("rules") if not ours or not (_OWN.fullmatch(one) or _canonical(one) in direct))
+    direct = {_canonical(line) for line in seen.of("open") if line.startswith("direct rule ")}
+    return (line for line in seen.of("rules") if not ours or not (_OWN.fullmatch(line) or _canonical(line) in direct))
 
 
 def _canonical(rule: str) -> tuple[str, ...]:
@@ -230,21 +238,23 @@ def _canonical(rule: str) -> tuple[str, ...]:
 
 def _closed(seen: Look, declared: Iterable[str]) -> Iterator[str]:
     """Yield ports on which a daemon listens for others, and that no zone opens to everybody."""
-    opened = [parse_ports(match[1]) for one in declared if (match := re.search(r" port (\S+/(?:tcp|udp))$", one))]
-    found: dict[str, str] = {}
+    opened = [
+        parse_ports(match[1]) for opening in declared if (match := re.search(r" port (\S+/(?:tcp|udp))$", opening))
+    ]
+    closed: dict[str, str] = {}
     for line in seen.of("listening"):
         protocol, address, *program = line.split(" ")
         host, _, port = address.rpartition(":")
         if protocol not in ("tcp", "udp") or LOOPBACK.fullmatch(host) or not port.isdigit():
             continue
-        one = Ports(protocol, int(port), int(port))
-        if one not in QUIET_PORTS and not any(_within(one, ports) for ports in opened):
-            found[str(one)] = f"{one}, where {' '.join(program) or 'a program'} listens, would be closed"
-    yield from found.values()
+        listening = Ports(protocol, int(port), int(port))
+        if listening not in QUIET_PORTS and not any(_within(listening, ports) for ports in opened):
+            closed[str(listening)] = f"{listening}, where {' '.join(program) or 'a program'} listens, would be closed"
+    yield from closed.values()
 
 
-def _within(one: Ports, ports: Ports) -> bool:
-    return one.protocol == ports.protocol and ports.first <= one.first and one.last <= ports.last
+def _within(port: Ports, ports: Ports) -> bool:
+    return port.protocol == ports.protocol and ports.first <= port.first and port.last <= ports.last
 
 
 def _steps(seen: Look) -> Iterator[str]:

@@ -59,7 +59,8 @@ def zones(
     ``networks`` are all of the model: a network that is in none of them is a slip.
     """
     known = set(networks)
-    for name in {*interfaces, *trusted, *(one for opening in openings for one in opening.networks)} - {ANY_NETWORK}:
+    named = {*interfaces, *trusted, *(network for opening in openings for network in opening.networks)}
+    for name in named - {ANY_NETWORK}:
         if name not in known:
             raise FirewallError(f"unknown network {name}; the model has {', '.join(sorted(known))}")
     free = set(trusted)
@@ -86,7 +87,9 @@ def _zone(name: str, interface: str, openings: Sequence[Opening], trusted: bool)
     description = f"Network {name} of the site model."
     if trusted:
         return Zone(name, description, interface, trusted=True)
-    ports, rules = _contents([one for one in openings if name in one.networks or ANY_NETWORK in one.networks])
+    ports, rules = _contents(
+        [opening for opening in openings if name in opening.networks or ANY_NETWORK in opening.networks]
+    )
     return Zone(
         name,
         description,
@@ -110,8 +113,8 @@ def _contents(openings: Iterable[Opening]) -> tuple[tuple[Ports, ...], list[tupl
             limited.setdefault((f"ipv{source.version}", address), []).extend(opening.ports)
     rules = []
     for (family, address), ports in sorted(limited.items()):
-        for one in merged(ports):
-            port = f'port="{one.range}" protocol="{one.protocol}"'
+        for opened in merged(ports):
+            port = f'port="{opened.range}" protocol="{opened.protocol}"'
             shown = f'rule family="{family}" source address="{address}" port {port} accept'
             xml = (
                 f'  <rule family="{family}">\n    <source address="{address}"/>\n'
@@ -124,10 +127,10 @@ def _contents(openings: Iterable[Opening]) -> tuple[tuple[Ports, ...], list[tupl
 def merged(ports: Iterable[Ports]) -> tuple[Ports, ...]:
     """Return the same ports without overlaps, sorted: firewalld 1 would show a range that covers others alone."""
     made: list[Ports] = []
-    for one in sorted(set(ports)):
+    for opened in sorted(set(ports)):
         last = made[-1] if made else None
-        if last and last.protocol == one.protocol and one.first <= last.last:
-            made[-1] = Ports(one.protocol, last.first, max(last.last, one.last))
+        if last and last.protocol == opened.protocol and opened.first <= last.last:
+            made[-1] = Ports(opened.protocol, last.first, max(last.last, opened.last))
         else:
-            made.append(one)
+            made.append(opened)
     return tuple(made)

@@ -38,87 +38,87 @@ def problems(modules: Sequence[Any]) -> list[str]:
     `modules`: those of one role, an entry for each version; docs/modules.md has the fields. A line has the module and
     what would be right.
     """
-    found: list[str] = []
-    for number, one in enumerate(modules):
-        if not isinstance(one, Mapping):
-            found.append(f"module {number}: not a mapping; write name, version, title, ...")
+    faults: list[str] = []
+    for number, module in enumerate(modules):
+        if not isinstance(module, Mapping):
+            faults.append(f"module {number}: not a mapping; write name, version, title, ...")
             continue
-        found += [f"module {label(one) or number}: {words}" for words in _faults(one)]
-    return [BREAKS.sub("?", line) for line in found or _together(modules)]
+        faults += [f"module {label(module) or number}: {words}" for words in _faults(module)]
+    return [BREAKS.sub("?", line) for line in faults or _together(modules)]
 
 
-def label(one: Module) -> str:
+def label(module: Module) -> str:
     """Return what users type, NAME/VERSION; nothing if there is no name."""
-    return f"{one['name']}/{one.get('version', '')}" if one.get("name") else ""
+    return f"{module['name']}/{module.get('version', '')}" if module.get("name") else ""
 
 
 def visible(modules: Sequence[Module]) -> list[Module]:
     """Return those that `module avail` lists."""
-    return [one for one in modules if not one.get("hidden") and not one.get("retired")]
+    return [module for module in modules if not module.get("hidden") and not module.get("retired")]
 
 
-def _faults(one: Module) -> Iterator[str]:
-    missing = [field for field in REQUIRED if one.get(field) in (None, "")]
+def _faults(module: Module) -> Iterator[str]:
+    missing = [field for field in REQUIRED if module.get(field) in (None, "")]
     if missing:
         yield f"no {', '.join(missing)}"
-    for field in one:
+    for field in module:
         if field not in FIELDS:
             yield f"{field} is no field; there are {', '.join(FIELDS)}"
     if missing:
         return
-    yield from _identity(one)
-    yield from _texts(one)
-    yield from _lists(one)
-    yield from _variables(one)
+    yield from _identity(module)
+    yield from _texts(module)
+    yield from _lists(module)
+    yield from _variables(module)
 
 
-def _identity(one: Module) -> Iterator[str]:
+def _identity(module: Module) -> Iterator[str]:
     for field in ("name", "version"):
-        value = one[field]
+        value = module[field]
         if not isinstance(value, str):
             yield f"{field} is the number {value}; put it in quotes, or 1.10 is 1.1"
         elif not LABEL.fullmatch(value) or value.endswith(".lua") or value == "default":
             words = "letters, digits, . _ + -, a letter or digit first, not default, and not .lua at the end"
             yield f'{field} is "{value}"; write {words}'
-    if not (isinstance(one["owner_role"], str) and ROLE.fullmatch(one["owner_role"])):
-        yield f"owner_role is {one['owner_role']}; write the name of a role"
+    if not (isinstance(module["owner_role"], str) and ROLE.fullmatch(module["owner_role"])):
+        yield f"owner_role is {module['owner_role']}; write the name of a role"
     for field in FLAGS:
-        if not isinstance(one.get(field, False), bool):
-            yield f"{field} is {one[field]}; write true or false"
-    if one.get("default") is True and (one.get("retired") or one.get("hidden") is True):
-        yield f"is {'retired' if one.get('retired') else 'hidden'} and the default; make another version the default"
+        if not isinstance(module.get(field, False), bool):
+            yield f"{field} is {module[field]}; write true or false"
+    if module.get("default") is True and (module.get("retired") or module.get("hidden") is True):
+        yield f"is {'retired' if module.get('retired') else 'hidden'} and the default; make another version the default"
 
 
-def _texts(one: Module) -> Iterator[str]:
+def _texts(module: Module) -> Iterator[str]:
     for field in ("title", *TEXTS):
-        value = one.get(field, "")
+        value = module.get(field, "")
         if not isinstance(value, str):
             yield f"{field} is no text"
         elif CONTROL.search(value):
             yield f"{field} has a control character"
-    if isinstance(one["title"], str) and "\n" in one["title"].strip():
+    if isinstance(module["title"], str) and "\n" in module["title"].strip():
         yield "title has several lines; write one, and the rest as help"
-    family = one.get("family", "")
+    family = module.get("family", "")
     if family and isinstance(family, str) and not VARIABLE.fullmatch(family):
         yield f'family is "{family}"; write letters, digits and _: Lmod makes the name of a variable of it'
-    settings = one.get("settings_file", "")
+    settings = module.get("settings_file", "")
     if settings and isinstance(settings, str) and not PATH.fullmatch(settings):
         yield f"settings_file is {settings}; write an absolute path"
 
 
-def _lists(one: Module) -> Iterator[str]:
+def _lists(module: Module) -> Iterator[str]:
     for field, form, words in (
         ("conflicts", MODULE, "names of modules, NAME or NAME/VERSION"),
         ("requires", MODULE, "names of modules, NAME or NAME/VERSION"),
         ("roots", PATH, "absolute paths"),
         ("extensions", MODULE, "what is in it, NAME or NAME/VERSION"),
     ):
-        yield from _entries(field, one.get(field, []), form, words)
+        yield from _entries(field, module.get(field, []), form, words)
     for field in ("conflicts", "requires"):
-        own = (one["name"], label(one))
-        if isinstance(one.get(field), (list, tuple)) and any(str(entry) in own for entry in one[field]):
+        own = (module["name"], label(module))
+        if isinstance(module.get(field), (list, tuple)) and any(str(entry) in own for entry in module[field]):
             yield f"{field} names the module itself; versions of one name replace each other anyway"
-    both = _texts_of(one.get("conflicts")) & _texts_of(one.get("requires"))
+    both = _texts_of(module.get("conflicts")) & _texts_of(module.get("requires"))
     if both:
         yield f"requires and conflicts with {', '.join(sorted(both))}"
 
@@ -136,11 +136,11 @@ def _entries(field: str, value: Any, form: re.Pattern[str], words: str) -> Itera
             yield f"{field} has {entry!r}; write {words}"
 
 
-def _variables(one: Module) -> Iterator[str]:
+def _variables(module: Module) -> Iterator[str]:
     checks: dict[str, Callable[[str, Any], Iterator[str]]] = {"set": _value, "prepend": _paths, "append": _paths}
     named: list[str] = []
     for field in VARIABLES:
-        declared = one.get(field, {})
+        declared = module.get(field, {})
         if not isinstance(declared, Mapping):
             yield f"{field} is no mapping; write {{VARIABLE: ...}}"
             continue
@@ -154,7 +154,7 @@ def _variables(one: Module) -> Iterator[str]:
             else:
                 named.append(f"{variable} {'is set' if field == 'set' else 'gets paths'}")
                 yield from checks[field](f"{field}.{variable}", value)
-    for variable in sorted({one.split()[0] for one in named}):
+    for variable in sorted({text.split()[0] for text in named}):
         if {f"{variable} is set", f"{variable} gets paths"} <= set(named):
             yield f"{variable} is in set, and in prepend or append; the one undoes the other"
 
@@ -173,18 +173,18 @@ def _paths(field: str, value: Any) -> Iterator[str]:
 
 
 def _together(modules: Sequence[Module]) -> Iterator[str]:
-    for name, times in Counter(label(one) for one in modules).items():
+    for name, times in Counter(label(module) for module in modules).items():
         if times > 1:
             yield f"module {name} is declared {times} times"
-    for name in dict.fromkeys(one["name"] for one in modules):
-        ours = [one for one in modules if one["name"] == name]
+    for name in dict.fromkeys(module["name"] for module in modules):
+        ours = [module for module in modules if module["name"] == name]
         seen = visible(ours)
-        defaults = [one["version"] for one in seen if one.get("default")]
+        defaults = [module["version"] for module in seen if module.get("default")]
         if len(defaults) > 1:
             yield f"{name} has the defaults {', '.join(defaults)}; one is right"
         elif len(seen) > 1 and not defaults:
-            versions = ", ".join(one["version"] for one in seen)
+            versions = ", ".join(module["version"] for module in seen)
             yield f"{name} has no default; write `default: true` for one of {versions}"
-        roles = sorted({one["owner_role"] for one in ours})
+        roles = sorted({module["owner_role"] for module in ours})
         if len(roles) > 1:
             yield f"{name} has several roles as owner_role: {', '.join(roles)}; one owns a name"

@@ -27,11 +27,11 @@ def files(modules: Sequence[Module], tree: str) -> list[dict[str, str]]:
     `.modulerc.lua` marks the default and hides versions. Module hal_modulefiles takes the result.
     """
     root = tree.rstrip("/")
-    found = [{"path": f"{root}/{label(one)}.lua", "content": modulefile(one)} for one in modules]
-    for name in dict.fromkeys(one["name"] for one in modules):
-        ours = [one for one in modules if one["name"] == name]
-        found.append({"path": f"{root}/{name}/{RC}", "content": modulerc(ours)})
-    return sorted(found, key=lambda one: one["path"])
+    written = [{"path": f"{root}/{label(module)}.lua", "content": modulefile(module)} for module in modules]
+    for name in dict.fromkeys(module["name"] for module in modules):
+        ours = [module for module in modules if module["name"] == name]
+        written.append({"path": f"{root}/{name}/{RC}", "content": modulerc(ours)})
+    return sorted(written, key=lambda file: file["path"])
 
 
 def roots(modules: Sequence[Module]) -> list[dict[str, str]]:
@@ -40,16 +40,16 @@ def roots(modules: Sequence[Module]) -> list[dict[str, str]]:
     `modules` are without faults. A retired version needs none.
     """
     return [
-        {"name": f"{label(one)}: {path}", "path": path}
-        for one in modules
-        if not one.get("retired")
-        for path in [*one.get("roots", []), *filter(None, [one.get("settings_file")])]
+        {"name": f"{label(module)}: {path}", "path": path}
+        for module in modules
+        if not module.get("retired")
+        for path in [*module.get("roots", []), *filter(None, [module.get("settings_file")])]
     ]
 
 
-def modulefile(one: Module) -> str:
+def modulefile(module: Module) -> str:
     """Return the Lua of one version."""
-    return "\n".join([HEADER.format(role=one["owner_role"]), *_lines(one)]) + "\n"
+    return "\n".join([HEADER.format(role=module["owner_role"]), *_lines(module)]) + "\n"
 
 
 def modulerc(ours: Sequence[Module]) -> str:
@@ -59,41 +59,41 @@ def modulerc(ours: Sequence[Module]) -> str:
     """
     lines = [HEADER.format(role=ours[0]["owner_role"])]
     seen = visible(ours)
-    chosen = [one for one in seen if one.get("default")] or seen[:1]
-    lines += [call("module_version", label(one), "default") for one in chosen]
-    hidden = sorted(label(one) for one in ours if one not in seen)
-    lines += [call("hide_version", one) for one in hidden]
+    chosen = [module for module in seen if module.get("default")] or seen[:1]
+    lines += [call("module_version", label(module), "default") for module in chosen]
+    hidden = sorted(label(module) for module in ours if module not in seen)
+    lines += [call("hide_version", name) for name in hidden]
     return "\n".join(lines) + "\n"
 
 
-def _lines(one: Module) -> Iterator[str]:
-    yield comment(f"Module {label(one)}: {one['title']}")
-    title, help_text = one["title"].strip(), one.get("help", "").strip()
+def _lines(module: Module) -> Iterator[str]:
+    yield comment(f"Module {label(module)}: {module['title']}")
+    title, help_text = module["title"].strip(), module.get("help", "").strip()
     yield call("help", f"{title}\n\n{help_text}\n" if help_text else f"{title}\n")
-    yield call("whatis", f"Name: {one['name']}")
-    yield call("whatis", f"Version: {one['version']}")
+    yield call("whatis", f"Name: {module['name']}")
+    yield call("whatis", f"Version: {module['version']}")
     yield call("whatis", f"Description: {title}")
-    if one.get("extensions") and not one.get("retired"):
+    if module.get("extensions") and not module.get("retired"):
         # One text: a call of Lua 5.1 takes no more than 250 values. What `module spider` finds beside the module.
-        yield call("extensions", ",".join(one["extensions"]))
-    yield from _refusals(one)
-    if one.get("family"):
-        yield call("family", one["family"])
-    for other in one.get("conflicts", []):
+        yield call("extensions", ",".join(module["extensions"]))
+    yield from _refusals(module)
+    if module.get("family"):
+        yield call("family", module["family"])
+    for other in module.get("conflicts", []):
         yield call("conflict", other)
-    for other in one.get("requires", []):
+    for other in module.get("requires", []):
         yield call("depends_on", other)
-    yield from _settings(one)
+    yield from _settings(module)
 
 
-def _refusals(one: Module) -> Iterator[str]:
+def _refusals(module: Module) -> Iterator[str]:
     """Why a load fails, or what it says. The rest stays, so that what is loaded in a running job can be unloaded."""
-    if one.get("retired"):
-        yield f"{_LOADING} {call('LmodError', f'{label(one)} is retired: ' + one['retired'].strip())} end"
+    if module.get("retired"):
+        yield f"{_LOADING} {call('LmodError', f'{label(module)} is retired: ' + module['retired'].strip())} end"
         return
-    wanted = [*one.get("roots", []), *filter(None, [one.get("settings_file")])]
+    wanted = [*module.get("roots", []), *filter(None, [module.get("settings_file")])]
     if wanted:
-        words = f"{label(one)} is not usable on this node: "
+        words = f"{label(module)} is not usable on this node: "
         yield _LOADING
         yield f"  for _, path in ipairs({listed(wanted)}) do"
         yield "    if not (isDir(path) or isFile(path)) then"
@@ -101,21 +101,22 @@ def _refusals(one: Module) -> Iterator[str]:
         yield "    end"
         yield "  end"
         yield "end"
-    if one.get("deprecated"):
-        yield f"{_LOADING} {call('LmodMessage', f'{label(one)} will be removed: ' + one['deprecated'].strip())} end"
+    if module.get("deprecated"):
+        words = f"{label(module)} will be removed: {module['deprecated'].strip()}"
+        yield f"{_LOADING} {call('LmodMessage', words)} end"
 
 
-def _settings(one: Module) -> Iterator[str]:
-    for variable, value in one.get("set", {}).items():
+def _settings(module: Module) -> Iterator[str]:
+    for variable, value in module.get("set", {}).items():
         yield call("setenv", variable, value)
-    for variable, paths in one.get("prepend", {}).items():
+    for variable, paths in module.get("prepend", {}).items():
         # Each is put in front of what is there, so the last comes first.
         yield from (call("prepend_path", variable, path) for path in reversed(paths))
-    for variable, paths in one.get("append", {}).items():
+    for variable, paths in module.get("append", {}).items():
         yield from (call("append_path", variable, path) for path in paths)
-    if one.get("settings_file"):
+    if module.get("settings_file"):
         yield from _settings_file(
-            one["settings_file"], quoted(f"HAL_SETTINGS_{_NO_NAME.sub('_', one['name']).upper()}")
+            module["settings_file"], quoted(f"HAL_SETTINGS_{_NO_NAME.sub('_', module['name']).upper()}")
         )
 
 

@@ -16,7 +16,7 @@ def quoted(text: str) -> str:
 
 def call(function: str, *arguments: str) -> str:
     """Return a call with texts as arguments."""
-    return f"{function}({', '.join(quoted(one) for one in arguments)})"
+    return f"{function}({', '.join(quoted(argument) for argument in arguments)})"
 
 
 def comment(text: str) -> str:
@@ -26,8 +26,8 @@ def comment(text: str) -> str:
 
 def listed(texts: Iterable[str]) -> str:
     """Return texts as a Lua table."""
-    return "{" + ", ".join(quoted(one) for one in texts) + "}"
+    return "{" + ", ".join(quoted(text) for text in texts) + "}"
 
 
-def _escape(found: re.Match[str]) -> str:
-    return _ESCAPES.get(found[0]) or f"\\{ord(found[0]):03d}"
+def _escape(matched: re.Match[str]) -> str:
+    return _ESCAPES.get(matched[0]) or f"\\{ord(matched[0]):03d}"

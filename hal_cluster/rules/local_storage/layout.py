@@ -69,21 +69,23 @@ def layout(
     not fit.
     """
     names = {disk_path(wwn): name for name, wwn in disks.items()}
-    found = [_set(raid, names) for raid in raid_sets if raid["node"] == node and raid["devices"]]
+    sets = [_set(raid, names) for raid in raid_sets if raid["node"] == node and raid["devices"]]
     if scratch.get("disk"):
-        found.append(_scratch(scratch, disks, found))
+        sets.append(_scratch(scratch, disks, sets))
     labels: dict[str, str] = {}
-    for one in found:
-        other = labels.setdefault(one["label"], one["name"])
-        if one["mount"] and other != one["name"]:
-            raise StorageError(f"sets {other} and {one['name']} would have the same label, {one['label']}: rename one")
-        for array in one["arrays"]:
+    for drive_set in sets:
+        other = labels.setdefault(drive_set["label"], drive_set["name"])
+        if drive_set["mount"] and other != drive_set["name"]:
+            raise StorageError(
+                f"sets {other} and {drive_set['name']} would have the same label, {drive_set['label']}: rename one"
+            )
+        for array in drive_set["arrays"]:
             full = f"{node}:{array['name']}"
             if len(full) >= MD_NAME_LENGTH:
                 raise StorageError(
-                    f"set {one['name']}: md writes names of {MD_NAME_LENGTH - 1} letters, not {full}: rename it"
+                    f"set {drive_set['name']}: md writes names of {MD_NAME_LENGTH - 1} letters, not {full}: rename it"
                 )
-    return found
+    return sets
 
 
 def _set(raid: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

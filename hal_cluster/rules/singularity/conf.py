@@ -45,12 +45,12 @@ class Directive:
             good = isinstance(value, int) and not isinstance(value, bool) and value >= self.least
             return None if good else f"a whole number, {self.least} or more"
         if isinstance(self.default, list):
-            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            if not isinstance(value, list) or not all(isinstance(choice, str) for choice in value):
                 return f"a list of {self.wanted}"
-            bad = [one for one in value if not (self.item or _printable)(one)]
+            bad = [choice for choice in value if not (self.item or _printable)(choice)]
             return f"{bad[0]!r} is none of {self.wanted}" if bad else None
         if self.choices:
-            choices = [one for one in self.choices if one != "driver" or not _older(version, "3.6")]
+            choices = [choice for choice in self.choices if choice != "driver" or not _older(version, "3.6")]
             return None if value in choices else f"one of {', '.join(choices)} (in quotes)"
         good = isinstance(value, str) and (value == "" or (self.item or _printable)(value))
         return None if good else f"{self.wanted}, or empty for the program's own"
@@ -90,8 +90,8 @@ def _paths(name: str, since: str = "3.5") -> Directive:
 _PATHS = "absolute paths without commas"
 _ACCOUNTS = "names or numbers of accounts"
 DIRECTIVES = {
-    one.name: one
-    for one in (
+    directive.name: directive
+    for directive in (
         Directive("allow setuid", True),
         Directive("max loop devices", 256, least=1),
         Directive("allow pid ns", True),
@@ -142,11 +142,11 @@ def problems(settings: Mapping[str, Any], version: str) -> list[str]:
     """Return a sentence for each setting that the file of this release cannot have."""
     if version not in VERSIONS:
         return [f"singularity_version is {version!r}: one of {', '.join(VERSIONS)} (in quotes)"]
-    found = []
+    faults = []
     for name, value in settings.items():
         directive = DIRECTIVES.get(name)
         if directive is None:
-            found.append(
+            faults.append(
                 f"singularity_conf: {name}: no such directive{did_you_mean(name, DIRECTIVES, kind='directives')}"
             )
             continue
@@ -155,13 +155,13 @@ def problems(settings: Mapping[str, Any], version: str) -> list[str]:
         problem = directive.problem(value, version)
         if problem is not None:
             known = problem.startswith("Singularity ")
-            found.append(f"singularity_conf: {name}: {problem if known else f'must be {problem}, not {value!r}'}")
+            faults.append(f"singularity_conf: {name}: {problem if known else f'must be {problem}, not {value!r}'}")
         elif name == "bind path" and not value:
-            found.append(
+            faults.append(
                 "singularity_conf: bind path: an empty list means the program's own (/etc/localtime, /etc/hosts);"
                 " name at least one, or leave it out"
             )
-    return found
+    return faults
 
 
 def settings(declared: Mapping[str, Any], version: str) -> dict[str, Value]:
@@ -178,7 +178,7 @@ def lines(name: str, value: Value) -> list[str]:
     if isinstance(value, bool):
         return [f"{name} = {'yes' if value else 'no'}"]
     if name == "bind path" and isinstance(value, list):
-        return [f"{name} = {one}" for one in value]
+        return [f"{name} = {line}" for line in value]
     text = ", ".join(value) if isinstance(value, list) else str(value)
     return [f"{name} = {text}"] if text else []
 

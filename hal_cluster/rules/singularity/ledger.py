@@ -59,29 +59,29 @@ def problems(given: Mapping[int, Mapping[str, Any]], users: Mapping[str, Mapping
     """
     declared = {user["uid"]: (name, user) for name, user in users.items()}
     holders = {user["slot"]: (name, user) for name, user in users.items() if user["slot"] is not None}
-    found = []
+    lines = []
     for slot, owner in sorted(given.items()):
         holder = holders.get(slot)
         if holder is not None and holder[1]["uid"] == owner["uid"]:
             continue
         who = f"{owner['name']} (uid {owner['uid']})"
         if holder is not None:
-            found.append(
+            lines.append(
                 f"users.yml: slot {slot} was given to {who} and is never given again; {holder[0]} needs another"
             )
         if owner["uid"] not in declared:
-            found.append(
+            lines.append(
                 f"users.yml: {who} had slot {slot} and is not there any more; write "
                 f"{owner['name']}: {{uid: {owner['uid']}, slot: {slot}, retired: true}}"
             )
         else:
             name, user = declared[owner["uid"]]
             now = "none" if user["slot"] is None else f"slot {user['slot']}"
-            found.append(
+            lines.append(
                 f"users.yml: {name} has had slot {slot}, and now {now}; a slot is for ever: give it back"
                 " (fakeroot: disabled takes the permission away)"
             )
-    return [f"{one} (remembered in {path})" for one in found]
+    return [f"{line} (remembered in {path})" for line in lines]
 
 
 def remember(path: Path, users: Mapping[str, Mapping[str, Any]], *, dry: bool = False) -> bool:
@@ -146,8 +146,8 @@ def _new(given: Mapping[int, Any], users: Mapping[str, Mapping[str, Any]]) -> di
     }
 
 
-def _refuse(found: Iterable[str]) -> None:
-    text = "\n".join(found)
+def _refuse(lines: Iterable[str]) -> None:
+    text = "\n".join(lines)
     if text:
         raise LedgerError(text)
 

@@ -68,8 +68,8 @@ def partition_limits(
     `partitions`: the model's slice slurm.partitions. A limit that slurm.conf does not name is there, too, as UNSET has
     it. RuleError for a time or a list of nodes that Slurm does not read.
     """
-    wide = {one["key"].lower() for one in settings}
-    found = []
+    wide = {setting["key"].lower() for setting in settings}
+    lines = []
     for partition in partitions:
         limits = {name: value for name, value in UNSET.items() if name.lower() not in wide}
         declared = {
@@ -91,11 +91,11 @@ def partition_limits(
         shares = [f"{name}={given[name.lower()]}" for name in JOB_DEFAULTS if name.lower() in given]
         limits["JobDefaults"] = ",".join(shares) or "(null)"
         limits["TotalNodes"] = str(len(_expanded(partition["nodes"])))
-        found += [
+        lines += [
             {"id": f"{partition['name']} {key}", "partition": str(partition["name"]), "key": key, "value": limits[key]}
             for key in sorted(limits, key=str.lower)
         ]
-    return found
+    return lines
 
 
 def shown(key: str, value: Any, partition: str) -> str:
@@ -130,14 +130,14 @@ def node_live(
     slurm.nodes and slurm.partitions. RuleError for a list of nodes that Slurm does not read.
     """
     line = _line(nodes, name)
-    mine = [str(one["name"]) for one in partitions if name in _expanded(one["nodes"])]
+    mine = [str(partition["name"]) for partition in partitions if name in _expanded(partition["nodes"])]
     features = ",".join(line.get("features") or []) or "(null)"
-    found = {
+    limits = {
         **{"AvailableFeatures": features, "ActiveFeatures": features, "Weight": "1"},
         **({} if line.get("gres") else {"Gres": "(null)"}),
         **({"Partitions": ",".join(mine)} if mine else {}),
     }
-    return [{"id": key, "value": value} for key, value in found.items()]
+    return [{"id": key, "value": value} for key, value in limits.items()]
 
 
 def node_gres(nodes: Iterable[Mapping[str, Any]], name: str) -> str:
@@ -149,7 +149,7 @@ def node_gres(nodes: Iterable[Mapping[str, Any]], name: str) -> str:
 
 
 def _line(nodes: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
-    return next((one for one in nodes if name in _expanded(one["names"])), {})
+    return next((group for group in nodes if name in _expanded(group["names"])), {})
 
 
 def administrators(users: Iterable[Mapping[str, Any]]) -> str:
@@ -157,12 +157,12 @@ def administrators(users: Iterable[Mapping[str, Any]]) -> str:
 
     `sacctmgr show user format=User,Admin` prints these lines. `users`: as module hal_slurm_account takes them.
     """
-    found = {"root|Administrator"}
-    for one in users:
-        level = str(one.get("admin_level") or "").capitalize()
-        if level.lower() in LEVELS and one.get("state", "present") == "present":
-            found.add(f"{one['name']}|{level}")
-    return "|".join(re.escape(line) for line in sorted(found))
+    lines = {"root|Administrator"}
+    for user in users:
+        level = str(user.get("admin_level") or "").capitalize()
+        if level.lower() in LEVELS and user.get("state", "present") == "present":
+            lines.add(f"{user['name']}|{level}")
+    return "|".join(re.escape(line) for line in sorted(lines))
 
 
 def coordinators(accounts: Iterable[Mapping[str, Any]]) -> str:
@@ -173,9 +173,11 @@ def coordinators(accounts: Iterable[Mapping[str, Any]]) -> str:
     `accounts`: as module hal_slurm_account takes them. One whose coordinators are declared may have anybody here; all
     others may have those who are declared somewhere.
     """
-    declared = [one for one in accounts if "coordinators" in one and one.get("state", "present") == "present"]
-    lines = [rf"{re.escape(str(one['name']))}\|.*" for one in declared]
-    names = sorted({str(name) for one in declared for name in one["coordinators"] or []})
+    declared = [
+        account for account in accounts if "coordinators" in account and account.get("state", "present") == "present"
+    ]
+    lines = [rf"{re.escape(str(account['name']))}\|.*" for account in declared]
+    names = sorted({str(name) for account in declared for name in account["coordinators"] or []})
     if names:
         anybody = f"(?:{'|'.join(map(re.escape, names))})"
         lines.append(rf"[^|]+\|{anybody}(?:,{anybody})*")

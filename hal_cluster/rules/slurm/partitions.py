@@ -21,7 +21,7 @@ def partition_settings(
     ``more`` are the site's settings, which win; names compare without case, and a null withdraws.
     ``partitions``: the model's slice slurm.partitions. ``more`` is by partition, with slurm.conf's names.
     """
-    found = {}
+    by_name = {}
     for partition in partitions:
         name = str(partition["name"])
         settings: dict[str, Any] = {
@@ -33,8 +33,8 @@ def partition_settings(
         spelling = {key.lower(): key for key in settings}
         for key, value in (more.get(name) or {}).items():
             settings[spelling.setdefault(key.lower(), key)] = value
-        found[name] = {key: value for key, value in settings.items() if value is not None}
-    return found
+        by_name[name] = {key: value for key, value in settings.items() if value is not None}
+    return by_name
 
 
 def qos_first(declared: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
@@ -45,7 +45,7 @@ def qos_first(declared: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapp
     ``declared``: of `qos_declared`. ``settings``: of `partition_settings`.
     """
     named = _named(settings)
-    return [{"name": str(one["name"])} for one in _present(declared) if str(one["name"]).lower() in named]
+    return [{"name": str(qos["name"])} for qos in _present(declared) if str(qos["name"]).lower() in named]
 
 
 def qos_declared(
@@ -55,7 +55,7 @@ def qos_declared(
 
     ``declared``: slurm_qos. ``settings``: of `partition_settings`. Module hal_slurm_account takes the result.
     """
-    names = {str(one.get("name")).lower() for one in declared}
+    names = {str(qos.get("name")).lower() for qos in declared}
     if NO_GPUS in names or NO_GPUS not in _named(settings):
         return list(declared)
     ours = {"description": "jobs without GPUs", "flags": ["DenyOnLimit"], "max_tres_per_job": {GPU: 0}}
@@ -69,12 +69,12 @@ def qos_problems(declared: Iterable[Mapping[str, Any]], settings: Mapping[str, M
     before it starts. ``declared`` and ``settings`` are what the other functions here return.
     Names compare without case.
     """
-    there = {str(one.get("name")).lower() for one in _present(declared)}
+    there = {str(qos.get("name")).lower() for qos in _present(declared)}
     return [
-        f"partition {name} has the QOS {one['QOS']}, which is not in slurm_qos, or is absent there; slurmctld would "
-        f"not start. Declare it in slurm_qos, as {{name: {one['QOS']}}} at least."
-        for name, one in settings.items()
-        if one.get("QOS") and str(one["QOS"]).lower() not in there
+        f"partition {name} has the QOS {row['QOS']}, which is not in slurm_qos, or is absent there; slurmctld would "
+        f"not start. Declare it in slurm_qos, as {{name: {row['QOS']}}} at least."
+        for name, row in settings.items()
+        if row.get("QOS") and str(row["QOS"]).lower() not in there
     ]
 
 
@@ -90,10 +90,10 @@ def gpu_problems(
     Slurm needs limits that hold, GPUs that are counted, and a QOS that refuses them. ``partitions``: the model's slice
     slurm.partitions.
     """
-    refusing = [str(one["name"]) for one in partitions if one.get("refuses_gpus")]
+    refusing = [str(partition["name"]) for partition in partitions if partition.get("refuses_gpus")]
     if not refusing:
         return []
-    wide = {one["key"].lower(): one["value"].lower().replace(" ", "").split(",") for one in cluster}
+    wide = {setting["key"].lower(): setting["value"].lower().replace(" ", "").split(",") for setting in cluster}
     problems = []
     if not set(wide.get("accountingstorageenforce", [])) & set(LIMITS):
         problems.append(
@@ -104,7 +104,7 @@ def gpu_problems(
         problems.append(
             f"AccountingStorageTRES has no {GPU}, so Slurm does not count GPUs in {', '.join(refusing)}: add it."
         )
-    known = {str(one.get("name")).lower(): one for one in _present(qos)}
+    known = {str(row.get("name")).lower(): row for row in _present(qos)}
     for name in refusing:
         used = settings[name].get("QOS")
         if used is None:
@@ -120,11 +120,11 @@ def gpu_problems(
 
 
 def _named(settings: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    return {str(one["QOS"]).lower() for one in settings.values() if one.get("QOS")}
+    return {str(partition["QOS"]).lower() for partition in settings.values() if partition.get("QOS")}
 
 
 def _present(qos: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [one for one in qos if one.get("state", "present") == "present"]
+    return [row for row in qos if row.get("state", "present") == "present"]
 
 
 def _refuses(qos: Mapping[str, Any]) -> bool:

@@ -55,8 +55,8 @@ TRANSLATED: Mapping[str, Collection[str]] = {"slurm.conf": SINCE, "cgroup.conf":
 
 def release_of(version: str) -> str | None:
     """Return the release of ``20.02.7`` as RELEASES has it, or None where the tables say nothing of it."""
-    found = ".".join(str(version).split(".")[:2])
-    return found if found in RELEASES else None
+    release = ".".join(str(version).split(".")[:2])
+    return release if release in RELEASES else None
 
 
 def variable_problems(
@@ -152,7 +152,7 @@ def _problems(
         where = f"{variable}.{written}"
         name = known.get(str(written).lower())
         if name is None:
-            here = [one for one in SECTIONS[section] if _takes(section, one, release)]
+            here = [field for field in SECTIONS[section] if _takes(section, field, release)]
             hint = did_you_mean(str(written), here, kind=KINDS.get(section, "parameters"))
             yield f"{where}: Slurm {release} has no such parameter{_elsewhere(str(written), section) or hint}"
         elif value is None:
@@ -199,7 +199,7 @@ def _value_problem(section: str, name: str, value: Any) -> str:
     """Return what is wrong with a value as slurm.conf would hold it, or an empty text."""
     kind, _, _ = _spec(section, name)
     parts = value if isinstance(value, list) else [value]
-    if any(isinstance(one, (list, Mapping)) for one in parts):
+    if any(isinstance(part, (list, Mapping)) for part in parts):
         return f"{name} takes a text, a number or a list of these"
     text = _text(value)
     problem = _text_problem(name, text)
@@ -256,7 +256,7 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, (list, tuple)):
-        return ",".join(_text(one) for one in value)
+        return ",".join(_text(part) for part in value)
     return str(value)
 
 

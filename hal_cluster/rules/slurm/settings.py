@@ -35,19 +35,19 @@ def text(value: Any) -> str:
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, (list, tuple)):
-        return ",".join(str(item) for item in value)
+        return ",".join(str(part) for part in value)
     return str(value)
 
 
 def merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the layers over each other, later ones win; a null withdraws the setting. Names compare without case."""
-    found: dict[str, tuple[str, Any]] = {}
+    taken: dict[str, tuple[str, Any]] = {}
     for layer in layers:
         for name, value in layer.items():
             # The first spelling stays, so that a layer in other case does not give a second line.
-            spelling = found.get(name.lower(), (name, None))[0]
-            found[name.lower()] = (spelling, value)
-    return {name: value for name, value in found.values() if value is not None and value != []}
+            spelling = taken.get(name.lower(), (name, None))[0]
+            taken[name.lower()] = (spelling, value)
+    return {name: value for name, value in taken.values() if value is not None and value != []}
 
 
 def settings(layers: Sequence[Mapping[str, Any]], version: str) -> list[dict[str, str]]:

@@ -62,7 +62,7 @@ class Authority:
     def issue(self, user: str, key_file: Path, principals: Sequence[str], days: int) -> tuple[Issued, Path]:
         """Sign a user's public key; return the register's entry and where the certificate is, beside the key."""
         if days < 1:
-            raise CertificateError(f"a certificate for {days} days is none; give 1 or more")
+            raise CertificateError(f"a certificate for {days} days is not valid; give 1 or more")
         for word in (user, *principals):
             _refuse_no_name(word)
         if key_file.suffix != ".pub":

@@ -121,7 +121,7 @@ def _revoke(authority: Authority, options: argparse.Namespace) -> list[str]:
     if options.serial:
         if not options.serial.isdecimal():
             raise CertificateError(
-                f"{options.serial} is no serial number; python -m hal_cluster.certificates list shows them"
+                f"{options.serial} is not a serial number; python -m hal_cluster.certificates list shows them"
             )
         return authority.revoke_serials([int(options.serial)], options.reason)
     if options.user:

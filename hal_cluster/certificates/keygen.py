@@ -13,7 +13,7 @@ from hal_cluster.certificates.errors import CertificateError
 def run(*argv: str | Path, stdin: str | None = None, accept: Sequence[int] = (0,)) -> str:
     """Return what a program prints; CertificateError with its last words when it fails or is not there.
 
-    ``accept``: exit statuses that are none of a failure.
+    ``accept``: exit statuses that do not mean a failure.
     """
     words = [str(word) for word in argv]
     try:
@@ -51,7 +51,7 @@ def public_key(path: Path) -> str:
     if words[:1] == ["-----BEGIN"]:
         raise CertificateError(f"{path} is a private key; name the public one, {path}.pub")
     if len(words) < 2 or "-cert-" in words[0]:
-        raise CertificateError(f"{path} is no public key; one begins with its type, as ssh-ed25519")
+        raise CertificateError(f"{path} is not a public key; one begins with its type, as ssh-ed25519")
     return checked(f"{words[0]} {words[1]}", str(path))
 
 

@@ -164,7 +164,7 @@ class RevokedHosts:
         return lines_of(self.register)
 
     def keys(self) -> list[str]:
-        """Return the keys, as "type base64"; CertificateError names the line that is none."""
+        """Return the keys, as "type base64"; CertificateError names the line that is not a key."""
         return [checked(key, where) for key, where in self._entries()]
 
     def refuse_lost(self) -> None:

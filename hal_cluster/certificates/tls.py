@@ -79,7 +79,7 @@ def tls_sign_request(folder: Path, request: str, names: Sequence[str], addresses
 
 def _signed(authority: TlsAuthority, public: object, names: Sequence[str], addresses: Sequence[str], days: int) -> str:
     if days < 1:
-        raise CertificateError(f"a certificate for {days} days is none; give 1 or more")
+        raise CertificateError(f"a certificate for {days} days is not valid; give 1 or more")
     if not names:
         raise CertificateError("a certificate needs a name")
     try:

@@ -79,7 +79,7 @@ def _advice(findings: Sequence[str], directory: Path, lock: str) -> list[str]:
 def _faults(entry: Mapping[str, Any]) -> Iterator[str]:
     for field in entry:
         if field not in FIELDS:
-            yield f"{field} is no field; there are {', '.join(FIELDS)}"
+            yield f"{field} is not a field; there are {', '.join(FIELDS)}"
     for field, form, words in (
         ("version", VERSION, "letters, digits, . _ + -, in quotes"),
         ("lock", LOCK, "the name of a lock file without .lock.yml"),
@@ -101,7 +101,7 @@ def _faults(entry: Mapping[str, Any]) -> Iterator[str]:
             yield f"{field} is {entry[field]!r}; write true or false"
     for field in ("title", "retired", "deprecated"):
         if not isinstance(entry.get(field, ""), str):
-            yield f"{field} is no text"
+            yield f"{field} is not text"
     if entry.get("retired") and entry.get("default"):
         yield "is retired and the default; make another version the default"
     imports = entry.get("imports", [])
@@ -170,7 +170,7 @@ def _meta(file: str) -> str:
 def _entry(entry: Mapping[str, Any], at: int, lock: Lock, default_name: str, root: str) -> dict[str, Any]:
     name = entry["name"] or default_name
     post_link = {"run": [], "skip": [], "environment": {}, **entry["post_link"]}
-    # What the scripts are told is no part of the digest: it is a consent, not content.
+    # What the scripts are told is not a part of the digest: it is a consent, not content.
     digest = locks.digest(lock, sorted(post_link["run"]), sorted(post_link["skip"]))
     link = f"{root}/{name}/{entry['version']}"
     return {

@@ -17,7 +17,7 @@ class Document:
     """A file that was read: its content, and what is wrong with it so far."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file; raise FileError when it is no mapping in YAML."""
+        """Read the file; raise FileError when it is not a mapping in YAML."""
         self.path = path
         self.findings: list[str] = []
         try:

@@ -84,7 +84,7 @@ def _unmet(wanted: Iterable[str], records: Mapping[str, PackageRecord], make: ty
         try:
             spec = make(words)
         except Exception as error:  # rattler's errors have no common root
-            yield f"{words}, which is no spec: {error}"
+            yield f"{words}, which is not a spec: {error}"
             continue
         name = str(spec.name.normalized if hasattr(spec.name, "normalized") else spec.name)
         record = records.get(name)

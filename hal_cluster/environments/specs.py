@@ -52,11 +52,15 @@ def head(document: Document) -> Specs:
     virtual = _texts(document, "virtual", required=False)
     for name in virtual:
         if not VIRTUAL.fullmatch(name):
-            document.finding(f"virtual: {name} is no virtual package; they begin with two underscores", "virtual", name)
+            document.finding(
+                f"virtual: {name} is not a virtual package; they begin with two underscores", "virtual", name
+            )
     channels = _texts(document, "channels")
     for name, url in channels.items():
         if not ALIAS.fullmatch(name):
-            document.finding(f"channels: {name} is no alias; write small letters, digits, - and _", "channels", name)
+            document.finding(
+                f"channels: {name} is not an alias; write small letters, digits, - and _", "channels", name
+            )
         elif not url.startswith(("http://", "https://", "file:///")):
             document.finding(
                 f"channels: {name} is {url}; write https://..., http://... or file:///...", "channels", name

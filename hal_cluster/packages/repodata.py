@@ -51,7 +51,7 @@ def obtain(place: str, folder: Path) -> Metadata:
     try:
         root = ElementTree.fromstring(repomd)
     except ElementTree.ParseError as error:
-        raise HalPackagesError(f"{place}/repodata/repomd.xml is no metadata: {error}") from None
+        raise HalPackagesError(f"{place}/repodata/repomd.xml is not metadata: {error}") from None
     files = {}
     for section in root.iter(f"{REPO}data"):
         kind = str(section.get("type"))

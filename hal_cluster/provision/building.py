@@ -52,7 +52,7 @@ def machine(profile: str, nodes: Mapping[str, Mapping[str, Any]], groups: Mappin
     """Return the machine of a profile; ProvisionError without a node of it, or without a declared kernel.
 
     ``nodes``: hal_node by name, of those that the profile's name stands for; ``groups``: each one's group names. The
-    machine is in the groups that all of them are in: what one node alone has is no part of an image.
+    machine is in the groups that all of them are in: what one node alone has is not a part of an image.
     """
     others = sorted(name for name, node in nodes.items() if node.get("profile") != profile)
     if not nodes or others:

@@ -167,7 +167,7 @@ def sign(manifest: Manifest, into: Path, key: Path) -> Path:
 
 
 def refuse_names(name: str, version: str, arch: str, packages: Sequence[str]) -> None:
-    """Raise ProvisionError for what would be no name of an image, or an image of nothing."""
+    """Raise ProvisionError for what would not be a name of an image, or an image of nothing."""
     if not NAME.fullmatch(name) or not _VERSION.fullmatch(version) or arch not in (POWER, X86):
         raise ProvisionError(
             f"{name}-{version}-{arch}: write name and version in small letters, digits, . _, and the architecture"

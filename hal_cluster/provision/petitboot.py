@@ -5,7 +5,7 @@ DEFAULT before LABEL, how paths are joined), ``discover/user-event.c`` (options 
 ``discover/parser-conf.c`` (quotes at the ends of a line are dropped), ``discover/device-handler.c`` and ``platform.c``
 (10 s; network before everything else; an override by the BMC admits nothing else), ``lib/url/url.c``.
 
-* A file without LABEL gives petitboot no entry of the network, and it boots the disk. ``LOCALBOOT`` is no keyword of
+* A file without LABEL gives petitboot no entry of the network, and it boots the disk. ``LOCALBOOT`` is not a keyword of
   petitboot's: an entry with it would be one without a kernel. Nor is ``LINUX``, ``MENU`` or ``TIMEOUT``.
 * That is so only without an override: with "network" from the BMC petitboot admits no disk, and stays in its menu.
 * Without DEFAULT, or with DEFAULT below LABEL, entries are shown and none is booted.
@@ -47,7 +47,7 @@ def standing(node: str) -> str:
 def armed(node: str, title: str, kernel: str, initrd: str, append: str) -> str:
     """Return the configuration that boots a kernel; ProvisionError for what petitboot would read otherwise."""
     if not _TITLE.fullmatch(title):
-        raise ProvisionError(f"{node}: {title!r} is no title for a boot entry: letters, digits, . _ -")
+        raise ProvisionError(f"{node}: {title!r} is not a title for a boot entry: letters, digits, . _ -")
     for what, url in (("kernel", kernel), ("initrd", initrd)):
         if problem := url_problem(url):
             raise ProvisionError(f"{node}: {what} {url}: {problem}")
@@ -68,7 +68,7 @@ def armed(node: str, title: str, kernel: str, initrd: str, append: str) -> str:
 def url_problem(url: str) -> str | None:
     """Say why petitboot, or the kernel's line, would not read a URL as it is meant; None when it would."""
     if not _PRINTED.fullmatch(url):
-        return "has a blank, or a character that is no printable ASCII: the line would be read otherwise"
+        return "has a blank, or a character that is not printable ASCII: the line would be read otherwise"
     try:
         parts = urlsplit(url)
         port = parts.port

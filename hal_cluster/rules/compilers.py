@@ -189,7 +189,7 @@ def _all(
 def _faults(entry: Declared, fields: Declared) -> Iterator[str]:
     for field in entry:
         if field not in ("version", *fields):
-            yield f"{field} is no field; there are {', '.join(('version', *fields))}"
+            yield f"{field} is not a field; there are {', '.join(('version', *fields))}"
     value = entry.get("version")
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         yield f"version is the number {value}; put it in quotes, or 12.10 is 12.1"
@@ -200,7 +200,7 @@ def _faults(entry: Declared, fields: Declared) -> Iterator[str]:
             yield f"{field} is {entry[field]}; write true or false"
     for field in ("retired", "deprecated"):
         if not isinstance(entry.get(field, ""), str):
-            yield f"{field} is no text; write what users should use instead"
+            yield f"{field} is not text; write what users should use instead"
     if entry.get("retired") and entry.get("default") is True:
         yield "is retired and the default; make another version the default"
 

@@ -60,7 +60,7 @@ def _faults(dataset: Set) -> Iterator[str]:
         yield f"no {', '.join(missing)}"
     for field in dataset:
         if field not in (*REQUIRED, *OPTIONAL):
-            yield f"{field} is no field; there are {', '.join((*REQUIRED, *OPTIONAL))}"
+            yield f"{field} is not a field; there are {', '.join((*REQUIRED, *OPTIONAL))}"
     if missing:
         return
     yield from _names(dataset)
@@ -83,7 +83,7 @@ def _faults(dataset: Set) -> Iterator[str]:
     if not isinstance(dataset.get("default", False), bool):
         yield f"default is {dataset['default']}; write true or false"
     if not isinstance(dataset.get("retired", ""), str):
-        yield "retired is no text; write what users should use instead"
+        yield "retired is not text; write what users should use instead"
     elif dataset.get("retired") and dataset.get("default"):
         yield "is retired and the default; make another version the default"
 

@@ -1,4 +1,4 @@
-"""Which key of MUNGE nodes get, and what is no key."""
+"""Which key of MUNGE nodes get, and what is not a key."""
 
 from __future__ import annotations
 

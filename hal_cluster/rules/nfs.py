@@ -18,7 +18,7 @@ EXPORT_VALUES = ("sec", "fsid", "anonuid", "anongid")
 # Around the role's own lines of /etc/exports.
 BEGIN = '# Written by the role "nfs_server"; changes made here are lost.'
 END = '# End of what the role "nfs_server" has written.'
-# Of these exactly one has to be said: a default of the program is no declaration.
+# Of these exactly one has to be said: a default of the program is not a declaration.
 ONE_OF = (("ro", "rw"), ("sync", "async"), ("root_squash", "no_root_squash", "all_squash"))
 
 
@@ -67,7 +67,7 @@ def export_problems(exports: Iterable[Mapping[str, Any]]) -> list[str]:
         for word in words:
             key, equals, _ = word.partition("=")
             if word not in EXPORT_WORDS and not (equals and key in EXPORT_VALUES):
-                sentences.append(f"{name}: {word} is no option of exports(5)")
+                sentences.append(f"{name}: {word} is not an option of exports(5)")
         for choice in ONE_OF:
             if len(set(choice) & set(words)) != 1:
                 sentences.append(f"{name}: say one of {', '.join(choice)}")

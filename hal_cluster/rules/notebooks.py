@@ -111,8 +111,8 @@ def _faults(entry: Any) -> Iterator[str]:
         return
     for field in entry:
         if field not in FIELDS:
-            yield f"{field} is no field; there are {', '.join(FIELDS)}"
+            yield f"{field} is not a field; there are {', '.join(FIELDS)}"
     if not (isinstance(entry.get("module"), str) and MODULE.fullmatch(entry["module"])):
         yield f"module is {entry.get('module', 'not there')}; write NAME/VERSION, whose Python has ipykernel"
     if not isinstance(entry.get("title", ""), str):
-        yield "title is no text"
+        yield "title is not text"

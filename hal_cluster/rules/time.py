@@ -33,7 +33,7 @@ LINES = {
 
 
 def chrony_problems(text: str) -> list[str]:
-    """Return a sentence for each line that chronyd 3.4 would not start with. Comments and empty lines are none.
+    """Return a sentence for each line that chronyd 3.4 would not start with. Comments and empty lines do not count.
 
     `text`: the chrony.conf that the role writes. Lines have the form of LINES, from chrony.conf(5).
     """
@@ -44,7 +44,7 @@ def chrony_problems(text: str) -> list[str]:
             continue
         form = LINES.get(directive)
         if form is None:
-            problems.append(f"chrony.conf, line {number}: {directive!r} is no directive that this role writes")
+            problems.append(f"chrony.conf, line {number}: {directive!r} is not a directive that this role writes")
         elif re.fullmatch(form[0], rest) is None:
             problems.append(f"chrony.conf, line {number}: {directive} {rest!r}: {form[1]} should follow {directive}")
     return problems

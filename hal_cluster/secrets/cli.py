@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
 def _rotate(site: Site, secrets: list[Secret], options: argparse.Namespace) -> int:
     by_name = {secret.name: secret for secret in secrets}
     if options.rotate not in by_name:
-        raise SecretError(f"{options.rotate} is no secret of the project; there are {', '.join(by_name)}")
+        raise SecretError(f"{options.rotate} is not a secret of the project; there are {', '.join(by_name)}")
     path = site.rotate(by_name[options.rotate])
     print(f"rotated   {options.rotate}  {path.relative_to(options.root)}")
     print(f"now do:   {' '.join(by_name[options.rotate].recipe.after_rotation.split())}")

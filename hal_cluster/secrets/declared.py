@@ -102,7 +102,7 @@ def _recipes(path: Path, root: Path) -> dict[str, Recipe]:
         text: Any = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
         return {str(name): Recipe.model_validate(value) for name, value in text.items()}
     except (yaml.YAMLError, AttributeError):
-        raise SecretError(f"{path.relative_to(root)}: is no mapping of secrets to how they are made") from None
+        raise SecretError(f"{path.relative_to(root)}: is not a mapping of secrets to how they are made") from None
     except ValidationError as error:
         problem = error.errors()[0]
         field = ".".join(map(str, problem["loc"]))

@@ -1,4 +1,4 @@
-"""Values that are no secrets: those that everybody tries first, and those that test sites have."""
+"""Values that are not secrets: those that everybody tries first, and those that test sites have."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FEWEST_CHARACTERS = 6
 
 
 def problems(values: Mapping[str, object], values_of_tests: Iterable[str]) -> list[str]:
-    """Return a line for each secret that is none: its name and why, never its value."""
+    """Return a line for each value that is not a secret: its name and why, never its value."""
     tests = {value.strip() for value in values_of_tests}
     faults = ((name, _problem(value, tests)) for name, value in sorted(values.items()))
     return [f"{name} {why}" for name, why in faults if why]

@@ -43,7 +43,7 @@ class Vault:
             raise SecretError(f"{self._password}: the vault's password has fewer than 12 characters")
 
     def read(self, path: Path) -> dict[str, object]:
-        """Return the variables of a file; SecretError when it is no mapping, or has a value in plain text.
+        """Return the variables of a file; SecretError when it is not a mapping, or has a value in plain text.
 
         A file whose single values are encrypted (``!vault``) is read as well; these are not opened.
         """
@@ -56,7 +56,7 @@ class Vault:
         except yaml.YAMLError:
             raise SecretError(f"{path}: it is no YAML") from None
         if not isinstance(values, dict):
-            raise SecretError(f"{path}: it is no mapping of variables")
+            raise SecretError(f"{path}: it is not a mapping of variables")
         for name, value in values.items():
             if not encrypted and isinstance(value, str) and "{{" not in value:
                 raise SecretError(f"{path}: {name} is in plain text; ansible-vault encrypt {path}")

@@ -86,7 +86,7 @@ def _on_kernel(driver: str, arch: str, kernel: str | None, table: Table) -> Iter
         return
     bare = kernel.removesuffix(f".{arch}")
     if not _KERNEL.fullmatch(bare):
-        yield refused(f"kernel: {shown(kernel)} is no release of a kernel; write one such as 4.18.0-80.7.2.el7")
+        yield refused(f"kernel: {shown(kernel)} is not a release of a kernel; write one such as 4.18.0-80.7.2.el7")
         return
     here = [row for row in table.kernels if row.arch == arch]
     same = [row for row in here if row.kernel == bare]

@@ -53,7 +53,7 @@ def _expression(value: str) -> str:
     try:
         re.compile(value)
     except re.error as error:
-        raise ValueError(f'"{value}" is no regular expression: {error}') from None
+        raise ValueError(f'"{value}" is not a regular expression: {error}') from None
     return value
 
 
@@ -292,9 +292,8 @@ def _check(document: Document, table: Table) -> None:
     for index, toolkit in enumerate(table.toolkits):
         for at, update in enumerate(toolkit.updates):
             if toolkit_release(update.version)[0] != toolkit.release:
-                document.add(
-                    ("toolkits", index, "updates", at, "version"), f"{update.version} is no update of {toolkit.release}"
-                )
+                words = f"{update.version} is not an update of {toolkit.release}"
+                document.add(("toolkits", index, "updates", at, "version"), words)
         drivers = [driver_version(update.driver) for update in toolkit.updates if update.driver]
         versions = [order(update.version) for update in toolkit.updates]
         if drivers != sorted(drivers) or versions != sorted(set(versions)):

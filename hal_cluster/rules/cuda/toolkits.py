@@ -181,7 +181,7 @@ def _compat_names(compat: Sequence[object], wanted: Sequence[Wanted]) -> Iterato
         if str(name) not in there:
             listed = ", ".join(there) or "none"
             yield refused(
-                f"cuda_compat: {shown(name)} is no release that cuda_toolkits has ({listed}); name one of those"
+                f"cuda_compat: {shown(name)} is not a release that cuda_toolkits has ({listed}); name one of those"
             )
 
 

@@ -26,7 +26,7 @@ def driver_version(value: object) -> Version:
     """Return a driver's version, comparable; VersionError for anything else."""
     if isinstance(value, str) and _DRIVER.fullmatch(value):
         return _padded(value)
-    raise VersionError(f"{shown(value)} is no version of a driver; write one such as 440.33.01{_quotes(value)}")
+    raise VersionError(f"{shown(value)} is not a version of a driver; write one such as 440.33.01{_quotes(value)}")
 
 
 def toolkit_release(value: object) -> tuple[str, str | None]:
@@ -34,7 +34,7 @@ def toolkit_release(value: object) -> tuple[str, str | None]:
     match = _TOOLKIT.fullmatch(value) if isinstance(value, str) else None
     if match:
         return match[1], match[0] if match[0] != match[1] else None
-    raise VersionError(f"{shown(value)} is no release of CUDA; write one such as 10.2 or 10.2.89{_quotes(value)}")
+    raise VersionError(f"{shown(value)} is not a release of CUDA; write one such as 10.2 or 10.2.89{_quotes(value)}")
 
 
 def order(release: str) -> Version:

@@ -61,7 +61,7 @@ def parse_ports(text: object) -> Ports:
         first, last = int(match[1]), int(match[2] or match[1])
         if 1 <= first <= last <= 65535:
             return Ports(match[3], first, last)
-    raise FirewallError(f'"{text}" is no port; write 22/tcp, 60000-61000/tcp or 123/udp')
+    raise FirewallError(f'"{text}" is not a port; write 22/tcp, 60000-61000/tcp or 123/udp')
 
 
 def opening(entry: Mapping[str, Any]) -> Opening:
@@ -80,7 +80,7 @@ def opening(entry: Mapping[str, Any]) -> Opening:
 
 
 def check_fields(entry: object) -> None:
-    """Raise FirewallError for an entry that is no mapping, or with a field too many or too few."""
+    """Raise FirewallError for an entry that is not a mapping, or with a field too many or too few."""
     if not isinstance(entry, Mapping):
         raise FirewallError(f"an entry is a mapping of {', '.join(FIELDS)}, not {entry!r}")
     name = entry.get("id", "an entry")

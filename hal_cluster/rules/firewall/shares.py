@@ -85,7 +85,7 @@ def keeping(ours: str, there: str, kept: Iterable[str]) -> str:
     Of its rules those stay that an expression of ``kept`` describes whole, as firewalld reads them
     (firewalld.direct(5)): "ipv4 filter f2b-sshd 0 -j DROP". Chains stay, and what it hands to iptables unseen: neither
     is ever compared. Nothing stays of a file that firewalld cannot read either: `there.losses` has that asked for.
-    FirewallError where an expression is none of Python's.
+    FirewallError where an expression is not one of Python's.
     """
     mine = [read(rule) for rule in ET.fromstring(ours)]
     try:
@@ -101,7 +101,7 @@ def keeping(ours: str, there: str, kept: Iterable[str]) -> str:
         ]
     except re.error as error:
         raise FirewallError(
-            f"firewall_kept_direct_rules: {error.pattern!r} is no regular expression: {error}"
+            f"firewall_kept_direct_rules: {error.pattern!r} is not a regular expression: {error}"
         ) from None
     for element in staying:
         element.tail = None

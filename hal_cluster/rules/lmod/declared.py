@@ -63,7 +63,7 @@ def _faults(module: Module) -> Iterator[str]:
         yield f"no {', '.join(missing)}"
     for field in module:
         if field not in FIELDS:
-            yield f"{field} is no field; there are {', '.join(FIELDS)}"
+            yield f"{field} is not a field; there are {', '.join(FIELDS)}"
     if missing:
         return
     yield from _identity(module)
@@ -93,7 +93,7 @@ def _texts(module: Module) -> Iterator[str]:
     for field in ("title", *TEXTS):
         value = module.get(field, "")
         if not isinstance(value, str):
-            yield f"{field} is no text"
+            yield f"{field} is not text"
         elif CONTROL.search(value):
             yield f"{field} has a control character"
     if isinstance(module["title"], str) and "\n" in module["title"].strip():
@@ -129,7 +129,7 @@ def _texts_of(value: Any) -> set[str]:
 
 def _entries(field: str, value: Any, form: re.Pattern[str], words: str) -> Iterator[str]:
     if not isinstance(value, (list, tuple)):
-        yield f"{field} is no list; write [{words}]"
+        yield f"{field} is not a list; write [{words}]"
         return
     for entry in value:
         if not (isinstance(entry, str) and form.fullmatch(entry)):
@@ -142,7 +142,7 @@ def _variables(module: Module) -> Iterator[str]:
     for field in VARIABLES:
         declared = module.get(field, {})
         if not isinstance(declared, Mapping):
-            yield f"{field} is no mapping; write {{VARIABLE: ...}}"
+            yield f"{field} is not a mapping; write {{VARIABLE: ...}}"
             continue
         for variable, value in declared.items():
             if not (isinstance(variable, str) and VARIABLE.fullmatch(variable)):

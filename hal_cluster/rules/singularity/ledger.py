@@ -53,7 +53,7 @@ def read(path: Path) -> dict[int, dict[str, Any]]:
 
 
 def problems(given: Mapping[int, Mapping[str, Any]], users: Mapping[str, Mapping[str, Any]], path: Path) -> list[str]:
-    """Return a sentence for each slot that was given to somebody and is no longer declared to be his.
+    """Return a sentence for each slot that was given to somebody and is no longer declared for that user.
 
     ``users`` as lookup('hal', 'users') has them. A user may be renamed: the number counts.
     """

@@ -13,7 +13,7 @@ MOST_SHOWN = 200
 
 
 def name_problem(name: str) -> str:
-    """Return why this is no name of an image in the registry; nothing when it is.
+    """Return why this is not a name of an image in the registry; nothing when it is.
 
     `name` is without .sif.
     """

@@ -99,7 +99,7 @@ def partition_limits(
 
 
 def shown(key: str, value: Any, partition: str) -> str:
-    """Return a value of slurm.conf as scontrol prints it. Raises RuleError for a time that is none."""
+    """Return a value of slurm.conf as scontrol prints it. Raises RuleError for what is not a time."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -242,7 +242,10 @@ def test_a_server_of_nothing_is_named_and_stopped_by_permission(
     ("variables", "said"),
     [
         ({"nfs_server_threads": 0}, "nfs_server_threads is 0; write 1 to 1024"),
-        ({"nfs_server_options": ["rw", "sync", "no_root_sqash"]}, "internal: no_root_sqash is no option of exports(5)"),
+        (
+            {"nfs_server_options": ["rw", "sync", "no_root_sqash"]},
+            "internal: no_root_sqash is not an option of exports(5)",
+        ),
         (
             {"nfs_server_options_by_file_system": {"internl": ["ro"]}},
             "nfs_server_options_by_file_system names internl; the model's NFS file systems are internal",

@@ -326,11 +326,11 @@ def _text(text: str) -> Callable[[Path], object]:
     ("write", "words"),
     [
         (_text(f"-----BEGIN OPENSSH {'PRIVATE'} KEY-----"), "{} is a private key; name the public one, {}.pub"),
-        (_text("ssh-ed25519"), "{} is no public key; one begins with its type, as ssh-ed25519"),
-        (_text(""), "{} is no public key; one begins with its type, as ssh-ed25519"),
+        (_text("ssh-ed25519"), "{} is not a public key; one begins with its type, as ssh-ed25519"),
+        (_text(""), "{} is not a public key; one begins with its type, as ssh-ed25519"),
         (
             _text("ssh-ed25519-cert-v01@openssh.com AAAA"),
-            "{} is no public key; one begins with its type, as ssh-ed25519",
+            "{} is not a public key; one begins with its type, as ssh-ed25519",
         ),
         (_text("ssh-ed25519 AAAA"), "{}: OpenSSH cannot read this key"),
         (lambda path: path.mkdir(), "{}: cannot be read: Is a directory"),

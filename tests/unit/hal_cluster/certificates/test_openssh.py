@@ -52,9 +52,9 @@ def test_a_program_that_is_not_there_is_named() -> None:
     [
         (None, ": cannot be read: No such file or directory"),
         (b"\xff\xfe", ": cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
-        (b"", " is no public key; one begins with its type, as ssh-ed25519"),
-        (b"ssh-ed25519\n", " is no public key; one begins with its type, as ssh-ed25519"),
-        (b"ssh-ed25519-cert-v01@openssh.com AAAA\n", " is no public key; one begins with its type, as ssh-ed25519"),
+        (b"", " is not a public key; one begins with its type, as ssh-ed25519"),
+        (b"ssh-ed25519\n", " is not a public key; one begins with its type, as ssh-ed25519"),
+        (b"ssh-ed25519-cert-v01@openssh.com AAAA\n", " is not a public key; one begins with its type, as ssh-ed25519"),
         (b"ssh-ed25519 AAAA\n", ": OpenSSH cannot read this key"),
     ],
 )
@@ -277,7 +277,7 @@ def test_the_list_shows_what_holds_what_ran_out_and_what_was_revoked(
     [
         ([], "name one of user, serial, key, node to revoke, not none"),
         (["--serial", "1", "--user", "ada"], "name one of user, serial, key, node to revoke, not user and serial"),
-        (["--serial", "one"], "one is no serial number; python -m hal_cluster.certificates list shows them"),
+        (["--serial", "one"], "one is not a serial number; python -m hal_cluster.certificates list shows them"),
         (["--serial", "9"], "no certificate 9 was issued; python -m hal_cluster.certificates list shows them"),
     ],
 )

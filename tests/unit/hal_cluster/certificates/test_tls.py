@@ -92,7 +92,7 @@ def test_a_long_name_stands_in_the_alternative_names(folder: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("names", "addresses", "days", "said"),
     [
-        (["front"], [], 0, "a certificate for 0 days is none; give 1 or more"),
+        (["front"], [], 0, "a certificate for 0 days is not valid; give 1 or more"),
         ([], ["10.0.0.1"], 30, "a certificate needs a name"),
         (["front"], ["10.0.0"], 30, "'10.0.0' does not appear to be an IPv4 or IPv6 address"),
     ],

@@ -44,7 +44,7 @@ def problems(site: Site, *entries: Any, **changes: Any) -> list[str]:
         ({"python": "2.7"}, f"has Python {RELEASE}.0, declared is 2.7"),
         ({"lock": "a/b"}, "lock is 'a/b'; write the name of a lock file without .lock.yml"),
         ({"lock": "tools-9"}, "is not there: where its channels can be reached, run hal-environments lock tools-9"),
-        ({"wish": 1}, "wish is no field; there are version, lock, python"),
+        ({"wish": 1}, "wish is not a field; there are version, lock, python"),
         ({"name": "Tools"}, "name is 'Tools'; write small letters"),
         ({"default": "yes"}, "default is 'yes'; write true or false"),
         ({"retired": "use 2"}, "is retired and the default; make another version the default"),

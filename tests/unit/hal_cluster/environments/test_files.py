@@ -144,14 +144,14 @@ def test_what_cannot_be_read_and_what_is_there_twice(tmp_path: Path) -> None:
         ({"platform": ...}, ["platform is None; write one of linux-ppc64le, linux-64"]),
         ({"virtual": {"__a": "1", "b": "2", "__c": 3}}, [
             "virtual: __c is 3; write a text, a number in quotes",
-            "virtual: b is no virtual package; they begin with two underscores",
+            "virtual: b is not a virtual package; they begin with two underscores",
         ]),
         ({"virtual": []}, []), ({"virtual": ["a"]}, ["virtual: write a mapping"]),
         ({"channels": {}}, ["channels: write a mapping"]), ({"channels": ...}, ["channels: write a mapping"]),
         ({"channels": {"a": "file://x"}}, ["channels: a is file://x; write https://..., http://... or file:///..."]),
         ({"channels": {"a": "file:///x", "b": "http://y/@z", "c": "https://z"}}, []),
         ({"channels": {"a": "http://m@y/"}}, ["channels: a has a name or password in it, which is for no file"]),
-        ({"channels": {"A": "ftp://m@y/"}}, ["channels: A is no alias; write small letters, digits, - and _"]),
+        ({"channels": {"A": "ftp://m@y/"}}, ["channels: A is not an alias; write small letters, digits, - and _"]),
         ({"specs": "a"}, ["specs: write a list of what is asked for, such as [python 3.7.*, powerai 1.7.0.*]"]),
         ({"specs": ["a", " "]}, ["specs: write a list of what is asked for, such as [python 3.7.*, powerai 1.7.0.*]"]),
         ({"specs": ["a", 1]}, ["specs: write a list of what is asked for, such as [python 3.7.*, powerai 1.7.0.*]"]),
@@ -236,7 +236,7 @@ def test_entries_that_are_wrong_together_are_told_by_their_names(tmp_path: Path)
         "v[1]: not a mapping; write version, lock, python",
         "v[3] (t/1): no lock: write the name of a lock file without .lock.yml",
         "v[3] (t/1): no python: write two or three numbers, in quotes, such as '3.7'",
-        "v[4] (t/1): title is no text",
+        "v[4] (t/1): title is not text",
         "v: t/1 is declared 3 times",
     ]
 

@@ -194,11 +194,11 @@ def test_the_program_locks_checks_and_compares(
     ("change", "words"),
     [
         ({"specs": []}, "specs: write a list"),
-        ({"channels": {"IBM": "https://x"}}, "channels: IBM is no alias"),
+        ({"channels": {"IBM": "https://x"}}, "channels: IBM is not an alias"),
         ({"channels": {"ibm": "ftp://x"}}, "channels: ibm is ftp://x; write https://"),
         ({"channels": {"ibm": "https://me:secret@x/y"}}, "channels: ibm has a name or password in it"),
         ({"virtual": {"__cuda": 10.2}}, "virtual: __cuda is 10.2; write a text, a number in quotes"),
-        ({"virtual": {"cuda": "10.2"}}, "virtual: cuda is no virtual package"),
+        ({"virtual": {"cuda": "10.2"}}, "virtual: cuda is not a virtual package"),
         ({"wish": 1}, "wish: unknown field"),
     ],
 )

@@ -33,12 +33,12 @@ AGAIN = "hal-environments lock x writes it"
             f"version is 'a b'; {VERSION}", f"lock is '-'; {NAME}", f"python is '3'; {PYTHON}"]),
         ({"version": "1.0123456789ab.2"}, [
             "version is '1.0123456789ab.2', which looks like a prefix with its digest; choose another"]),
-        ({"a": 1, "b": 2}, [f"{name} is no field; there are {', '.join(FIELDS)}" for name in "ab"]),
+        ({"a": 1, "b": 2}, [f"{name} is not a field; there are {', '.join(FIELDS)}" for name in "ab"]),
         ({"name": 3, "default": 1, "hidden": "no"}, [
             "name is 3; write small letters, digits, _ and -", "default is 1; write true or false",
             "hidden is 'no'; write true or false"]),
         ({"title": 1, "retired": ["x"], "deprecated": {}, "default": False}, [
-            f"{name} is no text" for name in ("title", "retired", "deprecated")]),
+            f"{name} is not text" for name in ("title", "retired", "deprecated")]),
         ({"retired": "x"}, ["is retired and the default; make another version the default"]),
         ({"imports": {"a": 1}}, ["imports is {'a': 1}; write a list of Python modules"]),
         ({"imports": ["a.b", "a."]}, ["imports is ['a.b', 'a.']; write a list of Python modules"]),
@@ -179,10 +179,10 @@ def test_a_smallest_lock_file_is_read_and_what_is_none_is_refused(tmp_path: Path
         ({"virtual": {"__a": 1, "b": "2", "__c": 3}}, [
             "virtual: __a is 1; write a text, a number in quotes",
             "virtual: __c is 3; write a text, a number in quotes",
-            "virtual: b is no virtual package; they begin with two underscores"]),
+            "virtual: b is not a virtual package; they begin with two underscores"]),
         ({"channels": {"A": "https://a", "b": "file://b", "c": "https://me@c/", "d": "https://d/@x",
                        "e": "file:///e"}}, [
-            "channels: A is no alias; write small letters, digits, - and _",
+            "channels: A is not an alias; write small letters, digits, - and _",
             "channels: b is file://b; write https://..., http://... or file:///...",
             "channels: c has a name or password in it, which is for no file"]),
         *(({"specs": given}, ["specs: write a list of what is asked for, such as [python 3.7.*, powerai 1.7.0.*]"])

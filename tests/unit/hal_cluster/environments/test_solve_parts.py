@@ -95,7 +95,7 @@ def test_everything_that_nothing_locked_satisfies_is_told() -> None:
     )
     maths = replace(MATHS, depends=("none 1", "places >=2", "places >=3", "=", "maths 1.10 py_1"))
     found = solve.unsatisfied(Lock(asked("maths 1.9", "maths", "gone"), {"maths": maths, "places": places}))
-    broken = [words for _, words in found if "which is no spec: " in words]
+    broken = [words for _, words in found if "which is not a spec: " in words]
     assert [one for one in found if one[1] not in broken] == [
         ("maths", "needs none 1: nothing is locked of that name"),
         ("maths", "needs places >=3: locked is 2.0 0"),
@@ -105,7 +105,7 @@ def test_everything_that_nothing_locked_satisfies_is_told() -> None:
         ("", "spec gone: nothing is locked of that name"),
     ]
     assert len(broken) == 1
-    assert broken[0].startswith("needs =, which is no spec: ")
+    assert broken[0].startswith("needs =, which is not a spec: ")
 
 
 def test_a_solver_is_asked_about_both_folders_of_each_channel_where_it_is_read(

@@ -155,7 +155,7 @@ def test_a_file_is_read_to_a_length(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_what_is_no_xml_is_no_metadata(tmp_path: Path) -> None:
     place = repository(tmp_path / "base")
     (place / "repodata/repomd.xml").write_text("<html>")
-    with pytest.raises(HalPackagesError, match=rf"^{place}/repodata/repomd\.xml is no metadata: no element found"):
+    with pytest.raises(HalPackagesError, match=rf"^{place}/repodata/repomd\.xml is not metadata: no element found"):
         obtain(str(place), tmp_path)
 
 

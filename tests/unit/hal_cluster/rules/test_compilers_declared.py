@@ -26,7 +26,7 @@ ROOT = "/home/apps/pgi"
         ({"source": "https://me:secret@host/pgi.tar.gz"}, "has a name or password in it"),
         ({"sha256": ""}, "sha256 is not there"),
         ({"sha256": "A" * 64}, "write the 64 digits"),
-        ({"sha265": "a" * 64}, "sha265 is no field"),
+        ({"sha265": "a" * 64}, "sha265 is not a field"),
         ({"nvidia": "yes"}, "nvidia is yes; write true or false"),
         ({"mpi_gpu": True}, "mpi_gpu without mpi"),
         ({"mpi_folder": "/opt/mpi"}, "write a folder below PGI's own"),

@@ -19,7 +19,7 @@ SERVER = "write PORT@HOST of the licence server, or the path of a licence file"
 BELOW = "write a folder below PGI's own"
 DIGITS = "write the 64 digits 0-9a-f that sha256sum says, in quotes"
 SECRET = "source has a name or password in it; use an address that needs none"
-TEXT = "is no text; write what users should use instead"
+TEXT = "is not text; write what users should use instead"
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ TEXT = "is no text; write what users should use instead"
         ({"version": ""}, [f": version is not there; {SHAPE}"]),
         ({"version": "1234.1"}, [f" (1234.1): version is 1234.1; {SHAPE}"]),
         ({"version": "19.10.1"}, [f" (19.10.1): version is 19.10.1; {SHAPE}"]),
-        ({"a": 1, "b": 2}, [f" (19.10): {name} is no field; there are {PGI_FIELDS}" for name in "ab"]),
+        ({"a": 1, "b": 2}, [f" (19.10): {name} is not a field; there are {PGI_FIELDS}" for name in "ab"]),
         (
             {"default": 1, "mpi": "no", "hidden": "", "nvidia": None},
             [f" (19.10): {name} is {value}; write true or false"
@@ -118,7 +118,7 @@ def test_faults_of_the_toolchain_are_told() -> None:
     power = "".join(["ppc64", "le"])  # a text of its own, as from a node
     fields = "version, default, hidden, retired, deprecated"
     assert problems([{"version": "12.0", "mpi": True}], power) == [
-        f"compilers_advance_toolchain[0] (12.0): mpi is no field; there are {fields}"
+        f"compilers_advance_toolchain[0] (12.0): mpi is not a field; there are {fields}"
     ]
     assert problems([{"version": "12.0"}], "x86_64") == [
         "compilers_advance_toolchain: IBM has the Advance Toolchain for POWER, and the node is x86_64; [] for it"

@@ -30,7 +30,7 @@ def test_what_is_right_has_no_problem() -> None:
     ("change", "words"),
     [
         ({"licence": ""}, "no licence"),
-        ({"colour": "red"}, "colour is no field; there are name, version"),
+        ({"colour": "red"}, "colour is not a field; there are name, version"),
         ({"version": 1.1}, "version is the number 1.1; put it in quotes, or 1.10 is 1.1"),
         ({"version": "default"}, 'version is "default"; write letters'),
         ({"name": "../etc"}, 'name is "../etc"; write small letters'),
@@ -52,7 +52,7 @@ def test_what_is_right_has_no_problem() -> None:
         ({"access": "group", "owner": "Jane Doe"}, "owner has to be the name of one, and Jane Doe is none"),
         ({"default": "yes"}, "default is yes; write true or false"),
         ({"retired": "use 2"}, "is retired and the default; make another version the default"),
-        ({"retired": True, "default": False}, "retired is no text; write what users should use instead"),
+        ({"retired": True, "default": False}, "retired is not text; write what users should use instead"),
     ],
 )
 def test_a_fault_is_named_with_its_place(change: dict[str, Any], words: str) -> None:

@@ -60,10 +60,10 @@ def test_a_name_that_begins_like_a_mount_is_not_below_it() -> None:
     [
         (OPTIONS, []),
         ([*OPTIONS, "fsid=0", "crossmnt"], []),
-        (["rw", "sync", "root_squash", "no_root_sqash"], ["x: no_root_sqash is no option of exports(5)"]),
+        (["rw", "sync", "root_squash", "no_root_sqash"], ["x: no_root_sqash is not an option of exports(5)"]),
         (["rw", "sync"], ["x: say one of root_squash, no_root_squash, all_squash"]),
         (["rw", "ro", "sync", "root_squash"], ["x: say one of ro, rw"]),
-        ([*OPTIONS, "sec"], ["x: sec is no option of exports(5)"]),
+        ([*OPTIONS, "sec"], ["x: sec is not an option of exports(5)"]),
     ],
 )
 def test_options_of_exports_are_words_of_exports_5_and_decided(options: list[str], said: list[str]) -> None:

@@ -185,7 +185,7 @@ def test_a_program_may_give_the_password(program: Program, root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--rotate", "vault_nothing"], "vault_nothing is no secret of the project; there are vault_munge_key"),
+        (["--rotate", "vault_nothing"], "vault_nothing is not a secret of the project; there are vault_munge_key"),
         (["--site", "nowhere"], "inventory/nowhere: no site; there is no cluster.yml in it"),
         (["--site", "virtual"], "the virtual site makes its own"),
     ],
@@ -211,7 +211,7 @@ def test_slips_are_refused_in_one_line(program: Program, arguments: list[str], m
         ("vault_munge_key: {bytes: 32}\n", "after_rotation: Field required"),
         ("vault_munge_key: {after_rotation: x}\n", "give one of bytes, characters and given"),
         ("[]\n", ""),
-        ("just words\n", "is no mapping of secrets to how they are made"),
+        ("just words\n", "is not a mapping of secrets to how they are made"),
     ],
 )
 def test_a_role_says_how_each_of_its_secrets_is_made(root: Path, recipes: str, message: str) -> None:

@@ -76,8 +76,8 @@ def test_secrets_come_in_order_each_once_and_comments_name_none(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("recipes", "said"),
     [
-        ("a: [", "roles/a/meta/secrets.yml: is no mapping of secrets to how they are made"),
-        ("just words", "roles/a/meta/secrets.yml: is no mapping of secrets to how they are made"),
+        ("a: [", "roles/a/meta/secrets.yml: is not a mapping of secrets to how they are made"),
+        ("just words", "roles/a/meta/secrets.yml: is not a mapping of secrets to how they are made"),
         ("vault_b: {bytes: 32, after_rotation: x}\nvault_c: {bytes: 32, after_rotation: x}\n"
          "vault_k: {bytes: 32, after_rotation: x}\n",
          "roles/a/meta/secrets.yml: vault_b is in no default of the role; take it away"),
@@ -158,7 +158,7 @@ def test_nobody_else_reads_the_password(tmp_path: Path, mode: int, taken: bool) 
     ("text", "said"),
     [
         ("a: [", "it is no YAML"),
-        ("[a]", "it is no mapping of variables"),
+        ("[a]", "it is not a mapping of variables"),
         ("a: plain\n", "a is in plain text; ansible-vault encrypt {path}"),
     ],
 )

@@ -53,6 +53,6 @@ def test_a_module_is_offered_for_each_toolkit(filters: dict[str, Callable[..., A
 
 def test_a_version_that_is_none_is_an_error_of_the_filter(filters: dict[str, Callable[..., Any]]) -> None:
     with pytest.raises(
-        AnsibleFilterError, match=r'^"ten" is no release of CUDA; write one such as 10\.2 or 10\.2\.89$'
+        AnsibleFilterError, match=r'^"ten" is not a release of CUDA; write one such as 10\.2 or 10\.2\.89$'
     ):
         filters["hal_cuda_releases"](["ten"])

@@ -87,7 +87,7 @@ def test_zones_is_all_that_can_be_asked(plugin: ModuleType, terms: list[str]) ->
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"extra": [{"id": "x", "ports": ["8000"], "why": "y"}]}, 'x: "8000" is no port; write 22/tcp'),
+        ({"extra": [{"id": "x", "ports": ["8000"], "why": "y"}]}, 'x: "8000" is not a port; write 22/tcp'),
         ({"trusted": ["other"]}, "unknown network other; the model has bmc, management"),
     ],
 )

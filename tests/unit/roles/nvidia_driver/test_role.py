@@ -56,7 +56,7 @@ def test_an_option_can_be_withdrawn(tmp_path: Path) -> None:
     ("limit", "variables", "message"),
     [
         ("hal-login", {}, "hal-login has no gpus in the model"),
-        ("hal05", {"nvidia_driver_version": "latest"}, "is no version of a driver; write one such as 440.33.01"),
+        ("hal05", {"nvidia_driver_version": "latest"}, "is not a version of a driver; write one such as 440.33.01"),
         ("hal05", {"nvidia_driver_temperature_limit_celsius": 20}, "celsius (20; 40 to 110)"),
         ("hal05", {"nvidia_driver_wait_seconds": 0}, "nvidia_driver_wait_seconds (0; 1 to 600)"),
         ("hal05", {"nvidia_driver_memory_percent": 101}, "nvidia_driver_memory_percent (101; 50 to 100)"),

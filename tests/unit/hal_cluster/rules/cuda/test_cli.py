@@ -23,7 +23,7 @@ HAL = ["check", "--driver", "440.33.01", "--kernel", "4.18.0-80.7.2.el7", "--gpu
         ),
         ([*HAL[:4], "4.14.0-49.el7a", "--toolkit", "10.2"], 3, ["remark: whether driver 440.33.01 builds on kernel"]),
         (["check", "--toolkit", "10.2", "--arch", "x86_64"], 0, ["goes together"]),
-        (["check", "--driver", "x", "--toolkit", "10.2"], 2, ['refused: nvidia_driver_version: "x" is no version']),
+        (["check", "--driver", "x", "--toolkit", "10.2"], 2, ['refused: nvidia_driver_version: "x" is not a version']),
     ],
 )
 def test_the_status_says_whether_it_goes_together(

@@ -96,16 +96,16 @@ def test_a_model_without_kernel_is_a_remark(kernel: str | None) -> None:
 
 def test_slips_are_one_line_each() -> None:
     assert driver_problems("440,33", *POWER9, [V100]) == [
-        'nvidia_driver_version: "440,33" is no version of a driver; write one such as 440.33.01'
+        'nvidia_driver_version: "440,33" is not a version of a driver; write one such as 440.33.01'
     ]
     assert driver_problems(440.33, *POWER9, [V100]) == [
-        'nvidia_driver_version: "440.33" is no version of a driver; write one such as 440.33.01, in quotes'
+        'nvidia_driver_version: "440.33" is not a version of a driver; write one such as 440.33.01, in quotes'
     ]
     assert driver_problems("440.33.01", "aarch64", "4.18.0-80.7.2.el7", []) == [
         'architecture "aarch64" is not in the table; it has ppc64le, x86_64'
     ]
     assert driver_problems("440.33.01", "ppc64le", "el7", []) == [
-        'kernel: "el7" is no release of a kernel; write one such as 4.18.0-80.7.2.el7'
+        'kernel: "el7" is not a release of a kernel; write one such as 4.18.0-80.7.2.el7'
     ]
 
 

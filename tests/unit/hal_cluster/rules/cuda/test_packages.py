@@ -37,7 +37,7 @@ INSTALLED = [
 def test_packages_of_declared_toolkits() -> None:
     assert toolkit_packages(["10.2", "11.3.1"]) == ["cuda-toolkit-10-2", "cuda-toolkit-11-3-11.3.1"]
     assert releases(["10.2", "11.3.1"]) == ["10.2", "11.3"]
-    with pytest.raises(VersionError, match='"ten" is no release of CUDA'):
+    with pytest.raises(VersionError, match='"ten" is not a release of CUDA'):
         toolkit_packages(["ten"])
 
 

@@ -85,14 +85,14 @@ def test_a_model_that_nobody_entered_is_of_none(model: str) -> None:
     ("old", "new", "message"),
     [
         ('release: "9.0"', "release: 9.0", "must be text, not the number 9.0; put it in quotes"),
-        ('driver: "384.81"}]', 'driver: "384"}]', '"384" is no version of a driver; write one such as 440.33.01'),
+        ('driver: "384.81"}]', 'driver: "384"}]', '"384" is not a version of a driver; write one such as 440.33.01'),
         ('version: "10.2.89"', 'version: "10.2"', '"10.2" is a release; write an exact version such as 10.2.89'),
-        ('version: "10.2.89"', 'version: "10.1.89"', "10.1.89 is no update of 10.2"),
+        ('version: "10.2.89"', 'version: "10.1.89"', "10.1.89 is not an update of 10.2"),
         ("source: rhel7_ppc64le", "source: rhel7_ppc64", 'there is no source "rhel7_ppc64"; add it under sources'),
         ('{release: "9.1",', '{release: "8.1",', "releases have to be in order, each once"),
         ('toolkit: "13.4"', 'toolkit: "13.3"', "the last toolkit is 13.4"),
         ("last_branch:", "last_brunch:", "unknown field; hal_cluster/rules/cuda/table.py has the fields"),
-        (r"'\bL(4|", r"'\bL((4|", "is no regular expression"),
+        (r"'\bL(4|", r"'\bL((4|", "is not a regular expression"),
         ("format: 1", "format: 2", "not 2"),
     ],
 )

@@ -36,13 +36,13 @@ def changed(folder: Path, old: str, new: str) -> Path:
             'release: "9.0"',
             "release: nine",
             "toolkits[0].release",
-            '"nine" is no release of CUDA; write one such as 10.2 or 10.2.89',
+            '"nine" is not a release of CUDA; write one such as 10.2 or 10.2.89',
         ),
         (
             'version: "9.2.88"',
             "version: nine",
             "toolkits[2].updates[0].version",
-            '"nine" is no release of CUDA; write one such as 10.2 or 10.2.89',
+            '"nine" is not a release of CUDA; write one such as 10.2 or 10.2.89',
         ),
         ("branch: 610", "branch: 99", "reaches.branch", "input should be greater than or equal to 100, not 99"),
         ("branch: 610", "branch: 10000", "reaches.branch", "input should be less than or equal to 9999, not 10000"),
@@ -85,7 +85,7 @@ def changed(folder: Path, old: str, new: str) -> Path:
             "string should have at least 1 character, not ''",
         ),
         ('driver: "450.80.02", ', "", "families[0].driver", "is missing"),
-        ('version: "9.1.85"', 'version: "9.0.85"', "toolkits[1].updates[0].version", "9.0.85 is no update of 9.1"),
+        ('version: "9.1.85"', 'version: "9.0.85"', "toolkits[1].updates[0].version", "9.0.85 is not an update of 9.1"),
         ('toolkit: "13.4"', 'toolkit: "13.3"', "reaches.toolkit", "the last toolkit is 13.4"),
     ],
 )
@@ -141,7 +141,7 @@ def test_all_faults_of_the_file_are_said(tmp_path: Path) -> None:
         load(path)
     assert [finding.message for finding in caught.value.findings] == [
         "the last toolkit is 13.4",
-        "9.0.85 is no update of 9.1",
+        "9.0.85 is not an update of 9.1",
     ]
 
 

@@ -110,16 +110,16 @@ def test_an_unknown_toolkit_is_named_with_what_there_is() -> None:
 
 def test_slips_are_one_line_each() -> None:
     assert on_x86(["ten", 10.2, "10.2", "10.2.89"], "44O.33.01") == [
-        'cuda_toolkits: "ten" is no release of CUDA; write one such as 10.2 or 10.2.89',
-        'cuda_toolkits: "10.2" is no release of CUDA; write one such as 10.2 or 10.2.89, in quotes',
+        'cuda_toolkits: "ten" is not a release of CUDA; write one such as 10.2 or 10.2.89',
+        'cuda_toolkits: "10.2" is not a release of CUDA; write one such as 10.2 or 10.2.89, in quotes',
         "cuda_toolkits names CUDA 10.2 twice; both would be /usr/local/cuda-10.2: name one",
-        'nvidia_driver_version: "44O.33.01" is no version of a driver; write one such as 440.33.01',
+        'nvidia_driver_version: "44O.33.01" is not a version of a driver; write one such as 440.33.01',
     ]
 
 
 def test_a_slip_does_not_hide_those_after_it() -> None:
     assert on_x86(["ten", "20.1", "11.3.7", "10.3"], "440.33.01") == [
-        'cuda_toolkits: "ten" is no release of CUDA; write one such as 10.2 or 10.2.89',
+        'cuda_toolkits: "ten" is not a release of CUDA; write one such as 10.2 or 10.2.89',
         "cuda_toolkits: CUDA 20.1 is not in the table, which has 9.0 to 13.4",
         "cuda_toolkits: CUDA 11.3.7 is not in the table, which has 11.3.0, 11.3.1",
         "cuda_toolkits: CUDA 10.3 is not in the table; take one of 10.0, 10.1, 10.2",
@@ -164,7 +164,7 @@ class TestCompat:
 
     def test_a_release_that_is_no_toolkit_of_the_site(self) -> None:
         assert cuda_problems(["10.2"], "440.33.01", "x86_64", "rhel7", [V100], ["11.0"]) == [
-            'cuda_compat: "11.0" is no release that cuda_toolkits has (10.2); name one of those'
+            'cuda_compat: "11.0" is not a release that cuda_toolkits has (10.2); name one of those'
         ]
 
 

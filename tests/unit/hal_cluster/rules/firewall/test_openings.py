@@ -42,7 +42,7 @@ def test_nobody_may_come_in_where_the_list_is_empty() -> None:
     "text", ["22", "0/tcp", "70000/tcp", "20-10/tcp", "22/sctp", "22/tcp ", "{{ x }}/tcp", 22, None]
 )
 def test_what_is_no_port_is_refused(text: object) -> None:
-    with pytest.raises(FirewallError, match="is no port; write 22/tcp"):
+    with pytest.raises(FirewallError, match="is not a port; write 22/tcp"):
         parse_ports(text)
 
 
@@ -61,7 +61,7 @@ def test_what_is_no_port_is_refused(text: object) -> None:
         ),
         ({"id": "ssh", "ports": ["22/tcp"]}, "ssh: why is missing"),
         ({"ports": ["22/tcp"], "why": "x"}, "an entry: id is missing"),
-        ({**ENTRY, "ports": ["ssh"]}, 'ssh: "ssh" is no port; write 22/tcp, 60000-61000/tcp or 123/udp'),
+        ({**ENTRY, "ports": ["ssh"]}, 'ssh: "ssh" is not a port; write 22/tcp, 60000-61000/tcp or 123/udp'),
         ({**ENTRY, "ports": {"22": "tcp"}}, "ssh: {'22': 'tcp'} is neither text nor a list"),
         ({**ENTRY, "from": ["10.1.0.1/24"]}, 'ssh: "10.1.0.1/24" is neither an address nor a network'),
     ],

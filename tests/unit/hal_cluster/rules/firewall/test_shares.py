@@ -92,7 +92,7 @@ def test_nothing_stays_of_a_file_that_cannot_be_read(there: str) -> None:
 
 
 def test_what_is_no_expression_is_refused() -> None:
-    said = r"firewall_kept_direct_rules: '\(' is no regular expression: missing \)"
+    said = r"firewall_kept_direct_rules: '\(' is not a regular expression: missing \)"
     with pytest.raises(FirewallError, match=said):
         keeping(xml(made({"ports": ["80/tcp"], "each": 8})), OTHERS, ["("])
 

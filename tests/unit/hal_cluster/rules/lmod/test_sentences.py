@@ -29,10 +29,10 @@ def own(value: Any) -> Any:
     ("changes", "words"),
     [
         ({"title": "", "owner_role": None, "x": 1}, [
-            "no title, owner_role", f"x is no field; there are {', '.join(FIELDS)}"]),
+            "no title, owner_role", f"x is not a field; there are {', '.join(FIELDS)}"]),
         ({"x": 1, "y": 1, "help": 3}, [
-            f"x is no field; there are {', '.join(FIELDS)}", f"y is no field; there are {', '.join(FIELDS)}",
-            "help is no text"]),
+            f"x is not a field; there are {', '.join(FIELDS)}", f"y is not a field; there are {', '.join(FIELDS)}",
+            "help is not text"]),
         ({"name": "a b", "version": "default"}, [f'name is "a b"; {LABELS}', f'version is "default"; {LABELS}']),
         ({"version": "a" * 65}, [f'version is "{"a" * 65}"; {LABELS}']),
         ({"version": "1.lua"}, [f'version is "1.lua"; {LABELS}']),
@@ -44,22 +44,22 @@ def own(value: Any) -> Any:
             "is retired and the default; make another version the default"]),
         ({"default": True, "hidden": True}, ["is hidden and the default; make another version the default"]),
         ({"title": 3, "help": 4, "deprecated": "\t", "retired": "\x7f"}, [
-            "title is no text", "help is no text", "retired has a control character"]),
+            "title is not text", "help is not text", "retired has a control character"]),
         ({"title": "a\nb\x00", "family": "a-b", "settings_file": "a"}, [
             "title has a control character", "title has several lines; write one, and the rest as help",
             'family is "a-b"; write letters, digits and _: Lmod makes the name of a variable of it',
             "settings_file is a; write an absolute path"]),
-        ({"family": 3, "settings_file": 4}, ["family is no text", "settings_file is no text"]),
+        ({"family": 3, "settings_file": 4}, ["family is not text", "settings_file is not text"]),
         ({"conflicts": "a", "requires": {"a": 1}, "roots": 3}, [
-            f"conflicts is no list; {MODULES.replace('write ', 'write [')}]",
-            f"requires is no list; {MODULES.replace('write ', 'write [')}]",
-            "roots is no list; write [absolute paths]"]),
+            f"conflicts is not a list; {MODULES.replace('write ', 'write [')}]",
+            f"requires is not a list; {MODULES.replace('write ', 'write [')}]",
+            "roots is not a list; write [absolute paths]"]),
         ({"conflicts": ["a/b/c", 3], "roots": ["a", "/a:b"]}, [
             f"conflicts has 'a/b/c'; {MODULES}", f"conflicts has 3; {MODULES}",
             "roots has 'a'; write absolute paths", "roots has '/a:b'; write absolute paths"]),
         ({"conflicts": ["cuda/10.2"], "requires": ["cuda"]}, [f"conflicts {LOOPS}", f"requires {LOOPS}"]),
         ({"conflicts": ["b", "a", "c"], "requires": ("a", "b")}, ["requires and conflicts with a, b"]),
-        ({"set": 1, "prepend": [], "append": "x"}, [f"{name} is no mapping; write {{VARIABLE: ...}}"
+        ({"set": 1, "prepend": [], "append": "x"}, [f"{name} is not a mapping; write {{VARIABLE: ...}}"
                                                     for name in ("set", "prepend", "append")]),
         ({"set": {1: "x", "HOME": "x", "PATH": "x", "A": 1, "B": ""}}, [
             "set names 1, which is no name of a variable", "set names HOME, which no module may change",
@@ -67,7 +67,7 @@ def own(value: Any) -> Any:
             "set.A is 1; write text, numbers in quotes", "set.B is empty or has a control character"]),
         ({"prepend": {"A": [], "B": ["x", "/y"], "C": "/x"}, "append": {"D": ()}}, [
             "prepend.A is empty", f"prepend.B has 'x'; {PATHS}",
-            f"prepend.C is no list; {PATHS.replace('write ', 'write [')}]", "append.D is empty"]),
+            f"prepend.C is not a list; {PATHS.replace('write ', 'write [')}]", "append.D is empty"]),
         ({"set": {"B": "x", "A": "y", "C": "z"}, "prepend": {"A": ["/a"]}, "append": {"B": ["/b"], "A": ["/c"]}}, [
             f"{name} is in set, and in prepend or append; the one undoes the other" for name in ("A", "B")]),
     ],

@@ -50,7 +50,7 @@ def told(folder: Path, **changes: Any) -> str:
     (folder / "roles/time/tasks/install.yml").touch()
     (folder / "key").touch()
     usual: dict[str, Any] = {
-        **{"profile": "gpu", "name": "compute", "found": Machine({"arch": "ppc64le"}, ())},
+        **{"profile": "gpu", "name": "compute", "wanted": Machine({"arch": "ppc64le"}, ())},
         **{"builder": {"arch": "ppc64le", "name": "hal05"}, "key": folder / "key"},
         **{"parts": {"time": ["install"]}, "roles": folder / "roles"},
     }

@@ -216,7 +216,7 @@ class Authority:
 
 def _refuse_no_name(word: str) -> None:
     if not word or not all(c.isalnum() or c in "._-" for c in word):
-        raise CertificateError(f"{word!r} is no name; letters, digits, dots, dashes and underscores make one")
+        raise CertificateError(f"{word!r} is not a name; letters, digits, dots, dashes and underscores make one")
 
 
 def _words(text: str) -> str:

@@ -105,7 +105,7 @@ def _sign(options: argparse.Namespace) -> str:
         }
         manifest = images.Manifest(**{**given, **own})
     except (ValueError, TypeError, KeyError):
-        raise ProvisionError("sign: standard input is no manifest; JSON, as playbooks/image.yml writes it") from None
+        raise ProvisionError("sign: standard input is not a manifest; JSON, as playbooks/image.yml writes it") from None
     return str(images.sign(manifest, options.into, options.key))
 
 

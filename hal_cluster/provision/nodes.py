@@ -57,7 +57,7 @@ def boot_node(declared: Mapping[str, Any]) -> BootNode:
     """Return a node of the slice ``boot``; ProvisionError names what no boot file could be made of."""
     name = str(declared["name"])
     if not _NAME.fullmatch(name):
-        raise ProvisionError(f"{name!r} is no name of a node: small letters, digits and -")
+        raise ProvisionError(f"{name!r} is not a name of a node: small letters, digits and -")
     if declared["arch"] not in (POWER, X86):
         raise ProvisionError(
             f"{name}: nothing boots {declared['arch']} over the network here; {POWER} and {X86} are known"

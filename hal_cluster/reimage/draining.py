@@ -111,7 +111,7 @@ class Draining:
         """Return what is known of one node, None when Slurm does not know it."""
         # "all" is every node to scontrol, and a list is several.
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9.-]*", node) or node.lower() == "all":
-            raise Trouble(f'"{node}" is no name of one node')
+            raise Trouble(f'"{node}" is not the name of one node')
         text = self._ask("scontrol", "--oneliner", "show", "node", node, fine="Node .* not found")
         found = [one for one in map(read_node, text.splitlines()) if one and one["name"] == node]
         if not found and "not found" not in text:  # what is no answer does not say that there are no jobs

@@ -6,7 +6,7 @@ Defaults are in the playbook, and those of limits in the engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from hal_cluster.reimage.errors import ReimageError
@@ -56,7 +56,12 @@ class Settings:
 
 
 def settings_of(given: Mapping[str, Any]) -> Settings:
-    """Return the settings; ReimageError for one that nobody can mean. What comes from Jinja may be text."""
+    """Return the settings; ReimageError for one that is missing or that nobody can mean.
+
+    What comes from Jinja may be text.
+    """
+    if missing := [setting.name for setting in fields(Settings) if setting.name not in given]:
+        raise ReimageError(f"settings lack {', '.join(missing)}; give all that playbooks/reimage.yml gives")
     if given["next_state"] not in ("RESUME", "DOWN"):
         raise ReimageError(f"reimage_next_state is {given['next_state']}: RESUME or DOWN")
     wipe = _names("reimage_wipe", given["wipe"])

@@ -73,7 +73,7 @@ class SlurmCommands(Draining):
         """
         user = self._job.user
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9._-]*", user):
-            said = "slurm_users names none" if not user else f'"{user}" is no name of one'
+            said = "slurm_users names none" if not user else f'"{user}" is not a name of one'
             raise ReimageError(f"reimage_job_user: {said}; name the ordinary user who has the test job")
         if self._ask("id", "-u", user).strip() == "0":
             raise ReimageError(

@@ -146,7 +146,7 @@ def _variables(module: Module) -> Iterator[str]:
             continue
         for variable, value in declared.items():
             if not (isinstance(variable, str) and VARIABLE.fullmatch(variable)):
-                yield f"{field} names {variable!r}, which is no name of a variable"
+                yield f"{field} names {variable!r}, which is not a name of a variable"
             elif KEPT.fullmatch(variable):
                 yield f"{field} names {variable}, which no module may change"
             elif field == "set" and variable in SEARCHED:

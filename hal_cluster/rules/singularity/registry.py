@@ -20,8 +20,8 @@ def name_problem(name: str) -> str:
     if re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,62}", name) and not name.endswith((".sif", ".json")) and "--" not in name:
         return ""
     return (
-        f"{name!r} is no name of an image: small letters, digits, . _ -, at most 63, without .sif; not two dashes one"
-        " after the other, which stand before the date of an older one"
+        f"{name!r} is not a name of an image: small letters, digits, . _ -, at most 63, without .sif; never two dashes"
+        " in a row, which stand before the date of an older one"
     )
 
 

@@ -113,7 +113,7 @@ def test_a_certificate_is_for_who_is_named_and_is_registered(ran: Any, folder: P
 
 @pytest.mark.parametrize(("user", "principals"), [("", ["a"]), ("a/b", ["a"]), ("a", ["b", ""]), ("a", ["b,c"])])
 def test_what_is_no_name_is_signed_for_nobody(folder: Path, tmp_path: Path, user: str, principals: list[str]) -> None:
-    with pytest.raises(CertificateError, match=r"is no name; letters, digits, dots, dashes and underscores make one$"):
+    with pytest.raises(CertificateError, match=r"is not a name; letters, digits, .* make one$"):
         Authority(folder).issue(user, tmp_path / "a.pub", principals, 1)
 
 

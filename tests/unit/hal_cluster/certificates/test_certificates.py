@@ -131,8 +131,8 @@ def test_building_again_makes_nothing(folder: Path) -> None:
     [
         (["issue", "alice", "--key", "admin"], "name the public key, a file that ends in .pub"),
         (["issue", "alice", "--key", "nothing.pub"], "nothing.pub: cannot be read: No such file or directory"),
-        (["issue", "al ice", "--key", "admin.pub"], "'al ice' is no name"),
-        (["issue", "alice", "--key", "admin.pub", "--principals", "root,*"], "'*' is no name"),
+        (["issue", "al ice", "--key", "admin.pub"], "'al ice' is not a name"),
+        (["issue", "alice", "--key", "admin.pub", "--principals", "root,*"], "'*' is not a name"),
         (["issue", "alice", "--key", "admin.pub", "--days", "0"], "a certificate for 0 days is not valid"),
         (["revoke", "--reason", "x"], "name one of user, serial, key, node to revoke, not none"),
         (["revoke", "--user", "a", "--serial", "1", "--reason", "x"], "not user and serial"),

@@ -433,7 +433,7 @@ def test_a_pattern_is_no_node(program: Program, folder: Path, tmp_path: Path, na
     signer.parent.mkdir(parents=True)
     signer.touch()
     before = content(folder)
-    said = f"{name!r} is no name; letters, digits, dots, dashes and underscores make one"
+    said = f"{name!r} is not a name; letters, digits, dots, dashes and underscores make one"
     assert program("revoke", "--node", name) == (2, [], said)
     assert (content(folder), signer.exists()) == (before, True)
 

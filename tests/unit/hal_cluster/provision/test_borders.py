@@ -160,7 +160,7 @@ def test_a_node_has_what_the_model_says_and_defaults_else() -> None:
     assert refusal(made.mac, "b") == "n: cluster.yml has no macs.b for it"
     assert refusal(made.address, "b") == "n: cluster.yml has no addresses.b for it"
     for changes, said in (
-        ({"name": "N"}, "'N' is no name of a node: small letters, digits and -"),
+        ({"name": "N"}, "'N' is not a name of a node: small letters, digits and -"),
         ({"arch": "arm"}, "n: nothing boots arm over the network here; ppc64le and x86_64 are known"),
         ({"macs": {"a": "02"}}, "n: macs.a is 02; write six pairs such as 02:48:41:4c:02:05"),
     ):

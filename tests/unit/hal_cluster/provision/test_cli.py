@@ -59,9 +59,8 @@ def test_what_another_machine_packed_is_signed(
     for text in ("", "[]", "{}", json.dumps({**told, "more": 1})):
         monkeypatch.setattr("sys.stdin", io.StringIO(text))
         assert main(words) == 2
-        assert (
-            capsys.readouterr().err == "sign: standard input is no manifest; JSON, as playbooks/image.yml writes it\n"
-        )
+        said = "sign: standard input is not a manifest; JSON, as playbooks/image.yml writes it\n"
+        assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from hal_cluster.reimage.command import Result
 from hal_cluster.reimage.engine import Engine
 from hal_cluster.reimage.errors import ReimageError
 from hal_cluster.reimage.record import Image, Plan, Run, State, code_of, record_of
+from hal_cluster.reimage.settings import settings_of
 from tests.unit.hal_cluster.reimage.asking import Desk
 from tests.unit.hal_cluster.reimage.conftest import Publish
 from tests.unit.hal_cluster.reimage.slurmctld import Node, Slurmctld
@@ -343,6 +344,13 @@ def test_a_real_site_with_placeholders_is_refused(desk: Desk) -> None:
     assert said.startswith("hal05: placeholders in cluster.yml: addresses.")
     assert "serial" in said
     assert desk.site.told == []
+
+
+def test_settings_that_lack_are_named(desk: Desk) -> None:
+    given = {name: value for name, value in desk.settings().items() if name not in ("next_state", "keep")}
+    with pytest.raises(ReimageError) as refusal:
+        settings_of(given)
+    assert str(refusal.value) == "settings lack keep, next_state; give all that playbooks/reimage.yml gives"
 
 
 @pytest.mark.parametrize(

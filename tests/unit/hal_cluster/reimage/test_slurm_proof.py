@@ -391,7 +391,7 @@ def test_a_reservation_that_its_job_still_uses_is_waited_for() -> None:
     ("user", "says"),
     [
         ("", "reimage_job_user: slurm_users names none; name the ordinary user who has the test job"),
-        ("--all", 'reimage_job_user: "--all" is no name of one; name the ordinary user who has the test job'),
+        ("--all", 'reimage_job_user: "--all" is not a name of one; name the ordinary user who has the test job'),
         ("root", "reimage_job_user: root is root, whose job shows nothing about those of users; name an ordinary user"),
         ("toor", "reimage_job_user: toor is root, whose job shows nothing about those of users; name an ordinary user"),
         (

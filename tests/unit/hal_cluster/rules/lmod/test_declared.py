@@ -62,7 +62,7 @@ def test_what_can_be_loaded_has_no_fault() -> None:
         ({"requires": ["cuda/10.2"]}, "requires names the module itself"),
         ({"requires": ["at"], "conflicts": ["at"]}, "requires and conflicts with at"),
         ({"set": ["X"]}, "set is not a mapping; write {VARIABLE: ...}"),
-        ({"set": {"1X": "a"}}, "set names '1X', which is no name of a variable"),
+        ({"set": {"1X": "a"}}, "set names '1X', which is not a name of a variable"),
         ({"set": {"X": 3}}, "set.X is 3; write text, numbers in quotes"),
         ({"set": {"X": ""}}, "set.X is empty or has a control character"),
         ({"set": {"X": "a\nb"}}, "set.X is empty or has a control character"),

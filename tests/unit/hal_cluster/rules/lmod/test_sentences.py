@@ -62,7 +62,7 @@ def own(value: Any) -> Any:
         ({"set": 1, "prepend": [], "append": "x"}, [f"{name} is not a mapping; write {{VARIABLE: ...}}"
                                                     for name in ("set", "prepend", "append")]),
         ({"set": {1: "x", "HOME": "x", "PATH": "x", "A": 1, "B": ""}}, [
-            "set names 1, which is no name of a variable", "set names HOME, which no module may change",
+            "set names 1, which is not a name of a variable", "set names HOME, which no module may change",
             "set names PATH, in which users have more than one path; use prepend",
             "set.A is 1; write text, numbers in quotes", "set.B is empty or has a control character"]),
         ({"prepend": {"A": [], "B": ["x", "/y"], "C": "/x"}, "append": {"D": ()}}, [

@@ -28,8 +28,8 @@ def test_a_name_of_an_image_is_taken(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "a" * 64, "A", "-a", ".a", "_a", "a b", "a\n", "a.sif", "a.json", "a--b", "ä"])
 def test_what_is_no_name_of_an_image_is_shown(name: str) -> None:
     assert registry.name_problem(name) == (
-        f"{name!r} is no name of an image: small letters, digits, . _ -, at most 63, without .sif; not two dashes one"
-        " after the other, which stand before the date of an older one"
+        f"{name!r} is not a name of an image: small letters, digits, . _ -, at most 63, without .sif; never two dashes"
+        " in a row, which stand before the date of an older one"
     )
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hal_inventory.packed import Packed
 
-PROGRAMS = ("hal-inventory", "hal-audit", "hal-packages", "hal-environments")
-"""The console scripts of pyproject.toml."""
+PROGRAMS = tuple(f"hal-{part}" for part in ("inventory", "audit", "packages", "environments"))
+"""The console scripts of pyproject.toml. Whole names would be programs that this file runs (tests/register)."""
 SHELLS = ("bash", "zsh")
 FILES = ("FILE", "PATH", "SOURCE")
 LAST_NAME = re.compile(r"[^ ,:&!()]*$")

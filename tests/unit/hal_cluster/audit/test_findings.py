@@ -109,7 +109,7 @@ def test_a_node_without_record_is_not_clean_and_its_expectations_count(healthy: 
     healthy["packages"] = {"extra": [], "unknown": "there is no record to compare with"}
     first, second = findings(healthy, expectation(status="fail"))
     assert (first.kind, first.status) == ("no-record", "unknown")
-    assert "never converged" in first.summary
+    assert "never rolled out this node" in first.summary
     assert second.kind == "expectation"
 
 

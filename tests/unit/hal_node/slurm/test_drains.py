@@ -127,10 +127,8 @@ def test_a_reservation_of_a_test_job_has_its_node_in_its_name() -> None:
     assert subject.proving("No reservations in the system\n") == set()
 
 
-def test_playbooks_and_roles_use_the_same_words() -> None:
+def test_roles_use_the_same_words() -> None:
     """YAML cannot import them."""
-    reboot = yaml.safe_load((PROJECT / "playbooks/reboot.yml").read_text())[0]["vars"]
-    assert (reboot["__reboot_mark"], reboot["__reboot_health"]) == (f"{subject.REBOOT}: ", f"{subject.HEALTH}: ")
     driver = yaml.safe_load((PROJECT / "roles/nvidia_driver/vars/main.yml").read_text())
     scale = yaml.safe_load((PROJECT / "roles/spectrum_scale/vars/main.yml").read_text())
     assert driver["__nvidia_driver_use_probe"][-1] == scale["__spectrum_scale_busy"] == subject.BUSY

@@ -20,7 +20,7 @@ SECONDS = 30  # for one command
 
 
 class Draining:
-    """Implements world.Drains. One for all nodes of a run: drains are decided one after the other.
+    """Implements world.Drains. Those of one process are decided one after the other; others are seen afterwards.
 
     ``mark``: how the reasons of our drains begin, before a colon. ``floors``: how many nodes a partition keeps for
     jobs; half of its nodes where it is not named. ``site``: how many nodes of all stay, and no partition that is not

@@ -12,11 +12,11 @@ from dataclasses import replace
 from hal_cluster.reimage.draining import Draining
 from hal_cluster.reimage.errors import Trouble
 from hal_cluster.reimage.record import Image, Plan, Record, Run, State, Step, stamp
-from hal_cluster.reimage.stepping import Found, Limits, Stepping, Wait
+from hal_cluster.reimage.stepping import UNSAID, WAITED, Found, Limits, Stepping, Wait
 from hal_cluster.reimage.world import SlurmNode
 from hal_inventory.errors import HalError
 from hal_inventory.printable import one_line
-from hal_node.slurm.drains import REBOOT
+from hal_node.slurm.drains import REBOOT, reason_line
 
 _REGISTER_SECONDS = 300  # from the boot on until slurmd has registered
 _RETURN_SECONDS = 120  # slurmctld asks a node that was DOWN once more before it counts as answering
@@ -68,7 +68,7 @@ class Reboot(Stepping):
         return {}
 
     def _reason(self, record: Record) -> str:
-        return f"{REBOOT}: {self._why}"
+        return f"{REBOOT}: {reason_line(self._why) or 'playbooks/reboot.yml'}"  # without words it would not be ours
 
     def _not_now(self, why: str) -> HalError:
         # Nodes of one call go to their reboots together: one that waited for another would wait for ever.
@@ -105,21 +105,25 @@ def _planned(seen: SlurmNode) -> str:
     jobs = "".join(f" (job {job.id} of {job.user}, ends by {job.end})" for job in seen.jobs)
     after = f"reboot after {len(seen.jobs)} jobs"
     if seen.drained and not (seen.ours or seen.unhealthy):
-        return f"{after}; stays drained, as {seen.by} wished: {seen.reason}{jobs}"
+        return f"{after}; stays drained, as {seen.by or 'somebody'} wished: {seen.reason or UNSAID}{jobs}"
     drain = f"drained for {seen.reason}" if seen.unhealthy else "drained by an earlier run" if seen.drained else "drain"
     return f"{drain}, {after}, give back{jobs}"
 
 
 def end_of(record: Record) -> str:
     """Return how it ended for a node, and what to do where it failed."""
-    node = record.node
+    node, before = record.node, record.drained_before
     if record.state is State.DONE:
-        stays = f"stays drained: {record.drained_before.reason}" if record.drained_before else "takes jobs again"
+        stays = f"stays drained: {before.reason or UNSAID}" if before else "takes jobs again"
         return one_line(f"{node}: rebooted, {stays}" if record.in_slurm else f"{node}: rebooted")
     if record.reason.startswith(_NOT_DRAINED):
         return f"{node}: {record.reason}"
     back = f"the same command continues, scontrol update NodeName={node} State=RESUME gives it back"
-    if record.step is Step.RETURN:
+    if record.step is Step.RETURN and not before:
         return f"{node} was rebooted, and takes no jobs: {record.reason}; {back}."
     how = "was not rebooted" if record.step is Step.DRAIN else "was rebooted, and is not given back"
-    return f"{node} {how}: {record.reason}. It stays drained; {back}."
+    drained = record.step is not Step.DRAIN or record.reason.startswith(WAITED)
+    then = f"{'It' if drained else 'If it was drained, it'} stays drained; {back}"
+    if before:
+        then = f"It stays drained, as it was: {before.reason or UNSAID}; the same command continues"
+    return one_line(f"{node} {how}: {record.reason}. {then}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +12,8 @@ from hal_inventory.bounded import MOST_ANSWER, BoundError, limited
 
 MOST_SAID = 2 * MOST_ANSWER
 """Bytes that one command prints: of the longest, manifests of 200 images are 7 MB, and scontrol's 1,000 nodes 1 MB."""
+_FAREWELL = re.compile(r"^(?:Shared c|C)onnection to \S+ closed\.\r?\n?", re.MULTILINE)
+"""What ssh says behind a command that had a terminal, and mitogen behind each: the command did not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ def done_of(host: str, status: int, out: bytes | str, err: bytes | str) -> Done:
             limited(said, MOST_SAID)
     except BoundError as error:
         raise Trouble(f"{host}: it printed {error}") from None
-    return Done(status, _text(out), _text(err))
+    return Done(status, _text(out), _FAREWELL.sub("", _text(err)))
 
 
 def _text(said: bytes | str) -> str:

@@ -1,6 +1,6 @@
 """How nodes are to be reimaged, as playbooks/reimage.yml gives it: typed, and refused before anything is asked.
 
-Defaults are in the playbook, and those of limits in the engine.
+Defaults are in the playbook, and those of limits in stepping.py.
 """
 
 from __future__ import annotations

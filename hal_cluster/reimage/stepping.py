@@ -51,6 +51,10 @@ class Limits:
 
 Found = dict[str, object]
 """What a step has found out: fields of the record."""
+WAITED = "waited "
+"""How the reason begins of a step whose time is over: the step was begun."""
+UNSAID = "drained without a reason"
+"""Of a drain in slurm.conf: Slurm shows no reason with its time."""
 
 
 class Wait(HalError):
@@ -85,7 +89,7 @@ class Stepping(ABC):
             if not self._over(record):
                 return self._wait(record, found, wait.what)
             waited = round(self.limits.of(record.step) / 60, 1)
-            return self._fail(found, self._told(record, f"waited {waited:g} min for {wait.what}"))
+            return self._fail(found, self._told(record, f"{WAITED}{waited:g} min for {wait.what}"))
         except Trouble as trouble:
             if trouble.passes and not self._over(record):
                 return self._wait(record, record, f"an answer: {trouble.reason}")
@@ -135,9 +139,8 @@ class Stepping(ABC):
             seen = self._see(record)
             if not seen.drained:
                 raise Wait("Slurm to drain it")
-            if not seen.ours:  # an administrator had drained it: so it will stay
-                raise Wait("its jobs", {"drained_before": Drained(seen.reason, seen.by)})
-            found = {"drained_before": None}  # if somebody had, that was given back
+            # An administrator had drained it: so it will stay. If somebody had before, that was given back.
+            found = {"drained_before": None if seen.ours else Drained(seen.reason, seen.by)}
         if seen.jobs:
             raise Wait(jobs_of(seen.jobs), found)
         return {**found, **self._about_to_go(record, seen)}
@@ -189,7 +192,7 @@ class Stepping(ABC):
 
     def _stays(self, record: Record) -> str:
         """Return the reason for which a node stays drained at the end; "": it serves."""
-        return record.drained_before.reason if record.drained_before else ""
+        return (record.drained_before.reason or UNSAID) if record.drained_before else ""
 
 
 def drained_meanwhile(record: Record, seen: SlurmNode) -> Found:

@@ -13,7 +13,7 @@ from ansible.utils.display import Display
 from hal_cluster.reimage.draining import Draining
 from hal_cluster.reimage.errors import Trouble
 from hal_cluster.reimage.reboot import Reboot, end_of, plan_of
-from hal_cluster.reimage.record import State, record_of
+from hal_cluster.reimage.record import Record, State, record_of
 from hal_cluster.reimage.remote import Done, done_of
 from hal_inventory.errors import HalError
 from hal_inventory.printable import lines
@@ -43,11 +43,17 @@ class ActionModule(ActionBase):
         variables = task_vars or {}
         result: dict[str, Any] = super().run(tmp, variables)
         _valid, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        step, record = options["step"], record_of(options["record"]) if options["record"] else None
+        if step in ("start", "return") and (record is None or record.step.value != step):
+            before = "drain" if step == "start" else "start"
+            return result | {"failed": True, "msg": f"step {step} takes the record that step {before} returned"}
+        if step != "plan" and self._task.check_mode:
+            return result | {"skipped": True, "msg": "a reboot is only planned in check mode"}
         slurm = Draining(self._on_controller, REBOOT, site=options["keep"])
         try:
-            if options["step"] == "plan":
+            if step == "plan":
                 return result | self._planned(slurm, options)
-            return result | self._through(slurm, options, str(variables["inventory_hostname"]))
+            return result | self._through(slurm, options, record or str(variables["inventory_hostname"]))
         except HalError as error:
             if isinstance(error.__cause__, AnsibleConnectionFailure):
                 raise error.__cause__ from None
@@ -62,7 +68,8 @@ class ActionModule(ActionBase):
             "_ansible_verbose_always": True,  # without -v, too: to show it is what it is for
         }
 
-    def _through(self, slurm: Draining, options: dict[str, Any], node: str) -> dict[str, Any]:
+    def _through(self, slurm: Draining, options: dict[str, Any], at: Record | str) -> dict[str, Any]:
+        """Bring a node through a step: from its record on, or from its name."""
         display = Display()
         reboot = Reboot(
             slurm,
@@ -71,8 +78,7 @@ class ActionModule(ActionBase):
             poll_seconds=options["poll_seconds"],
             say=lambda line: display.display(lines(line)),
         )
-        record = record_of(options["record"]) if options["record"] else reboot.begun(node)
-        record = reboot.through(record)
+        record = reboot.through(reboot.begun(at) if isinstance(at, str) else at)
         if record.going:
             return {"changed": True, "record": record.to_json()}
         failed = record.state is State.FAILED
@@ -81,7 +87,8 @@ class ActionModule(ActionBase):
     def _on_controller(self, argv: Sequence[str], stdin: bytes = b"", /) -> Done:
         """Run a command where slurmctld runs, as whoever the play is there."""
         try:
-            done = self._low_level_execute_command(shlex.join(argv), in_data=stdin or None)
+            # With something to read ssh makes no terminal, which would bring both outputs in one.
+            done = self._low_level_execute_command(shlex.join(argv), in_data=stdin or b"\n")
         except AnsibleConnectionFailure as error:
             raise Trouble(str(error.message).strip().splitlines()[-1], passes=True) from error
         return done_of("slurmctld", int(done["rc"]), done["stdout"], done["stderr"])

@@ -14,7 +14,7 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _COUNTS = re.compile(r"#!|#.*coding[:=]")
 """A comment that the system or Python reads."""
 _READS_ITSELF = "__doc__"
-"""A program that prints docstrings has this word: there they count."""
+"""A program that prints its docstrings has this word: there they count. Those that another file prints do not."""
 
 Place = tuple[tuple[int, int], tuple[int, int]]
 """From line and column to line and column: lines begin with 1, columns with 0."""

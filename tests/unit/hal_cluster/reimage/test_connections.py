@@ -78,3 +78,10 @@ def test_a_host_that_is_not_reached_is_the_last_line_of_ssh_and_may_pass(tmp_pat
 
 def test_rollouts_are_those_of_this_project() -> None:
     assert action().PROJECT == ROOT
+
+
+@pytest.mark.parametrize("farewell", [b"Shared connection to 192.0.2.5 closed.\r\n", b"Connection to hal05 closed.\n"])
+def test_what_ssh_says_at_the_end_is_no_word_of_the_command(tmp_path: Path, farewell: bytes) -> None:
+    """A terminal makes ssh say it, and mitogen says it always: no reason why a command failed."""
+    _status, _out, err = Host(tmp_path, 1, b"denied\n" + farewell).run("scontrol")
+    assert err == "denied\n"

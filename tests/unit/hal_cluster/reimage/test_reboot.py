@@ -109,6 +109,35 @@ def test_a_drain_of_somebody_else_stays_theirs(desk: Desk, flag: str) -> None:
     assert desk.here.commands() == []
 
 
+def test_a_node_that_somebody_drained_and_that_has_no_jobs_is_not_waited_for(desk: Desk) -> None:
+    drain(desk.here, THEIRS, NODE)
+    assert desk.drained().step is Step.START
+    assert (desk.said, desk.pauses) == ([], [])
+
+
+def test_a_drain_without_a_reason_stays_too(desk: Desk) -> None:
+    """As slurm.conf's State=DRAIN is."""
+    drain(desk.here, "", NODE)
+    plan, _refusal = plan_of(desk.slurm, [NODE], [NODE])
+    assert plan == "hal01: reboot after 0 jobs; stays drained, as somebody wished: drained without a reason"
+    assert end_of(desk.all()) == "hal01: rebooted, stays drained: drained without a reason"
+    assert desk.here.commands() == []
+
+
+def test_nobody_is_told_to_end_a_drain_of_somebody_else(desk: Desk) -> None:
+    drain(desk.here, THEIRS, NODE)
+    ended = desk.reboot.through(desk.drained())  # its slurmd never registers anew
+    waited = "hal01 was rebooted, and is not given back: waited 5 min for its slurmd to register"
+    assert end_of(ended) == f"{waited}. It stays drained, as it was: broken fan; the same command continues."
+
+
+@pytest.mark.parametrize("why", ["", "\u043d\u043e\u0432\u043e\u0435"])
+def test_a_reason_without_words_is_ours_all_the_same(desk: Desk, why: str) -> None:
+    reboot = Reboot(desk.slurm, why, wait_seconds=600.0, poll_seconds=20.0)
+    reboot.through(reboot.begun(NODE))
+    assert desk.slurm.see(NODE).ours
+
+
 def test_a_drain_of_somebody_else_that_is_gone_after_the_boot_is_made_again(desk: Desk) -> None:
     drain(desk.here, THEIRS, NODE)
     record = desk.drained()

@@ -135,7 +135,8 @@ def test_a_slurmctld_that_stays_away_is_what_it_says(reboot: Reboot) -> None:
     run = reboot(IDLE, [*[JOB] * FIRST, ""], reboot_wait_seconds=5)
     assert run.returncode != 0
     assert "hal05 was not rebooted: squeue hal05 RUNNING" in words(run)
-    assert f"{AWAY}. It stays drained; the same command continues, scontrol update NodeName=hal05" in words(run)
+    said = "If it was drained, it stays drained; the same command continues, scontrol update NodeName=hal05"
+    assert f"{AWAY}. {said}" in words(run)
 
 
 def test_jobs_that_do_not_end_are_named(reboot: Reboot) -> None:
@@ -156,6 +157,12 @@ def test_a_drain_that_would_leave_too_few_is_refused_before_anything_is_done(reb
     assert shown.returncode == 0, words(shown)
     assert "hal05: drain, reboot after 0 jobs, give back" in words(shown)
     assert refused in words(shown)
+
+
+def test_check_mode_drains_nobody_wherever_the_play_starts(reboot: Reboot, tmp_path: Path) -> None:
+    run = reboot(IDLE, ["none"], "--check", "--start-at-task", "Drain it and wait for its jobs")
+    assert "skipped=1" in words(run)
+    assert (tmp_path / "node").read_text() == f"{IDLE}\n"
 
 
 def test_a_rollout_that_began_while_jobs_were_waited_for_is_left_alone(reboot: Reboot) -> None:

@@ -35,8 +35,6 @@ class ActionModule(ActionBase):
     """What hal_cluster.reimage.reboot needs of Ansible: its connection to where slurmctld runs."""
 
     TRANSFERS_FILES = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what was shown or done; failed with one line for what was refused, or waited for in vain."""

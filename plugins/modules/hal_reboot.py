@@ -56,7 +56,7 @@ options:
     default: 20
 author: [HAL toolkit]
 attributes:
-  check_mode: {support: partial, description: C(plan) changes nothing, and is for it.}
+  check_mode: {support: partial, description: C(plan) is for it. The other steps are skipped.}
   diff_mode: {support: none, description: The plan says what is done.}
 """
 

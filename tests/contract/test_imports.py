@@ -57,7 +57,7 @@ PLANTED = (
         imports.the_project_is_found_in_one_place,
         {
             "hal_node/lock.py": "import sys\nprint(sys.path)\n",
-            "molecule/virtual_hal/demo.py": "sys.path.insert(0, '.')\n",
+            "molecule/virtual_hal/demo/run.py": "sys.path.insert(0, '.')\n",
             "plugins/filter/hal_x.py": "import hal_node\nhal_node.__path__.append('x')\n",
             "plugins/inventory/hal.py": "sys.path.insert(0, '.')\n",
             "roles/time/files/time": "spec = importlib.util.spec_from_file_location('x', 'x.py')\n",

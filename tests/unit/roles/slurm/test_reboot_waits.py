@@ -165,6 +165,13 @@ def test_check_mode_drains_nobody_wherever_the_play_starts(reboot: Reboot, tmp_p
     assert (tmp_path / "node").read_text() == f"{IDLE}\n"
 
 
+def test_a_step_goes_on_from_what_the_one_before_returned_and_from_nothing_else(reboot: Reboot) -> None:
+    begin = ("--start-at-task", "Wait until slurmd has registered")
+    run = reboot(READY, ["none"], *begin, __reboot_drained=at(Step.DRAIN))
+    assert run.returncode != 0
+    assert "step start takes the record that step drain returned" in words(run)
+
+
 def test_a_rollout_that_began_while_jobs_were_waited_for_is_left_alone(reboot: Reboot) -> None:
     run = reboot(IDLE, [*[JOB] * FIRST, "rollout", "none"], reboot_wait_seconds=30)
     assert run.returncode != 0

@@ -175,7 +175,8 @@ class Tree:
             yield from self._matching(pattern) if "*" in pattern else self.below(pattern)
         for word in found.words:
             yield from self._word(word)
-        for program in found.programs:
+        started = () if file.startswith("hal_node/") else found.programs  # nodes do not run the controller's programs
+        for program in started:
             yield from self.below(program.replace(".", "/"))
         for role in found.roles & self.roles:
             yield from self.below(f"roles/{role}")

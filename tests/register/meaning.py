@@ -1,4 +1,4 @@
-"""What of a file can change a run: Python without comments and docstrings, YAML without comments."""
+"""What of a file can change a run: Python without comments and documentation, YAML without comments."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ _COUNTS = re.compile(r"#!|#.*coding[:=]")
 _READS_ITSELF = "__doc__"
 """A program that prints its docstrings has this word: there they count. Those that another file prints do not."""
 
+_MODULES = "plugins/modules/"
+_READ_BY_PEOPLE = ("DOCUMENTATION", "EXAMPLES", "RETURN")
+"""Of a module only `ansible-doc` reads them; of other plugins DOCUMENTATION declares options."""
+
 Place = tuple[tuple[int, int], tuple[int, int]]
 """From line and column to line and column: lines begin with 1, columns with 0."""
 
@@ -23,7 +27,7 @@ Place = tuple[tuple[int, int], tuple[int, int]]
 def meaning(name: str, source: bytes) -> bytes:
     """Return what counts of a file with this name: all of it, where it is of another kind or cannot be parsed."""
     if name.endswith(".py"):
-        return _of_python(source)
+        return _of_python(source, name.startswith(_MODULES))
     return _of_yaml(source) if name.endswith(".yml") else source
 
 
@@ -34,11 +38,11 @@ def _of_yaml(source: bytes) -> bytes:
         return source
 
 
-def _of_python(source: bytes) -> bytes:
+def _of_python(source: bytes, module: bool) -> bytes:
     """Cut out of the text, and not of a syntax tree: any Python gives the same."""
     try:
         text = source.decode("utf-8")
-        places = [*_comments(text), *(() if _READS_ITSELF in text else _docstrings(text))]
+        places = [*_comments(text), *(() if _READS_ITSELF in text else _documents(text, module))]
     except (SyntaxError, UnicodeDecodeError, tokenize.TokenError):
         return source
     lines = list(io.StringIO(text))
@@ -54,8 +58,8 @@ def _comments(text: str) -> Iterator[Place]:
             yield token.start, token.end
 
 
-def _docstrings(text: str) -> Iterator[Place]:
-    """Strings that are statements: those behind a `def`, and those behind an assignment."""
+def _documents(text: str, module: bool) -> Iterator[Place]:
+    """Strings that are statements: behind a `def` or an assignment. Of a module also its documentation."""
     lines = list(io.StringIO(text))
 
     def column(line: int, offset: int) -> int:
@@ -63,8 +67,15 @@ def _docstrings(text: str) -> Iterator[Place]:
 
     for node in ast.walk(ast.parse(text)):
         for statement in node.body if isinstance(node, _DOCUMENTED) else ():
-            value = statement.value if isinstance(statement, ast.Expr) else None
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                first, last = statement.lineno, statement.end_lineno or statement.lineno
-                start, end = column(first, statement.col_offset), column(last, statement.end_col_offset or 0)
-                yield (first, start), (last, end)
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str())):
+                    pass
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str())) if (
+                    module and name in _READ_BY_PEOPLE
+                ):
+                    pass
+                case _:
+                    continue
+            first, last = statement.lineno, statement.end_lineno or statement.lineno
+            start, end = column(first, statement.col_offset), column(last, statement.end_col_offset or 0)
+            yield (first, start), (last, end)

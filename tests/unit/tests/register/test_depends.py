@@ -94,6 +94,8 @@ def test_what_is_named_counts(files: Mapping[str, str], reached: set[str], tmp_p
         {"molecule/y/converge.yml": "roles: [r]\n"},
         {TEST: 'ROOT = HERE / "../.."\n', "molecule/y/converge.yml": "roles: [r]\n"},
         {"inventory/hal/group_vars/all/x.yml": "roles: [r]"},
+        {TEST: "import hal_node.a", "hal_node/__init__.py": "", "hal_node/a.py": 'OWNER = "hal-p"',
+         "hal_p/a.py": 'x = "roles/r/templates/a.j2"'},
         {TEST: 'sys.path.insert(0, str(HERE / "roles" / "r"))\n'},
         {TEST: 'sys.path[:0] = [str(HERE / "roles" / "r")]\n'},
         {TEST: 'PROJECT / "Makefile"', "Makefile": "test:\n\tmolecule/y/run roles/r/templates/a.j2\n"},

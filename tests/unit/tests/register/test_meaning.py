@@ -47,6 +47,18 @@ def test_what_can_change_a_run_counts(text: str, other: str) -> None:
     assert meaning("x.py", text.encode()) != meaning("x.py", other.encode())
 
 
+@pytest.mark.parametrize("name", ["DOCUMENTATION", "EXAMPLES", "RETURN"])
+def test_only_of_a_module_its_documentation_does_not_count(name: str) -> None:
+    one, two = (f'{name} = r"""\n- {word}\n"""\nx = 1\n'.encode() for word in ("one", "two"))
+    assert meaning("plugins/modules/hal_x.py", one) == b"x = 1\n"
+    assert meaning("plugins/inventory/hal.py", one) != meaning("plugins/inventory/hal.py", two)
+
+
+def test_other_strings_of_a_module_count() -> None:
+    one, two = (f'REASON = """{word}"""\n'.encode() for word in ("one", "two"))
+    assert meaning("plugins/modules/hal_x.py", one) != meaning("plugins/modules/hal_x.py", two)
+
+
 @pytest.mark.parametrize("name", ["x.yml", "x.txt", "x"])
 def test_comments_count_where_nobody_knows_that_they_are(name: str) -> None:
     assert meaning(name, b"a: [\n# one\n") != meaning(name, b"a: [\n# two\n")

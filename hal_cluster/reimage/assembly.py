@@ -34,7 +34,7 @@ class Assembly:
         settings, network = self.settings, self.settings.network
         of_network = self.site.slice("networks")[network]
         server = self.site.slice("boot")
-        address = next(one["addresses"][network] for one in server if one["name"] == settings.server)
+        address = next(node["addresses"][network] for node in server if node["name"] == settings.server)
         authority = Path(settings.authority_dir)
         try:
             pem = (authority / "tls_ca.pem").read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ class Assembly:
             bmc=self._bmcs(),
             provision=Provisioning(self.server, self.ordering),
             nodes=Ssh(
-                {name: one.address(settings.network) for name, one in self.site.boot.items()},
+                {name: node.address(settings.network) for name, node in self.site.boot.items()},
                 lambda name: connected.run_on(name, fresh=True),
                 settings.boot_id_command,
             ),

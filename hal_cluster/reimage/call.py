@@ -49,12 +49,12 @@ def problem() -> str:
 
 def _asks() -> list[str]:
     """Return what of this call, or of the configuration, wants to ask somebody for a password."""
-    found = [option for name, option in ASKS.items() if context.CLIARGS.get(name)]
+    options = [option for name, option in ASKS.items() if context.CLIARGS.get(name)]
     for secret in (*constants.DEFAULT_VAULT_IDENTITY_LIST, *(context.CLIARGS.get("vault_ids") or ())):
         if str(secret).split("@", 1)[-1] in PROMPTS:
-            found.append(f"--vault-id {secret}")
+            options.append(f"--vault-id {secret}")
     files = {"connection_password_file": "--connection-password-file", "become_password_file": "--become-password-file"}
-    return found + [f"{option} -" for name, option in files.items() if context.CLIARGS.get(name) == "-"]
+    return options + [f"{option} -" for name, option in files.items() if context.CLIARGS.get(name) == "-"]
 
 
 def _instead(asks: Sequence[str]) -> str:
@@ -62,8 +62,8 @@ def _instead(asks: Sequence[str]) -> str:
     kinds = {"vault": "--vault-password-file", "become": "--become-password-file"}
     return " and ".join(
         dict.fromkeys(
-            next((option for word, option in kinds.items() if word in one), "--connection-password-file")
-            for one in asks
+            next((option for word, option in kinds.items() if word in ask), "--connection-password-file")
+            for ask in asks
         )
     )
 

@@ -52,7 +52,7 @@ def reimage(asked: Asked, connected: Connected, world: World | None = None) -> R
     floors = _asked_for(world.slurm.check_floors)
     _asked_for(world.slurm.check_job_user)
     shown = _looked_at(site, assembly, world, asked.code)
-    plans = [one.plan for one in shown]
+    plans = [node.plan for node in shown]
     code = code_of(plans)
     if asked.code and asked.code != code:
         raise ReimageError(
@@ -60,9 +60,9 @@ def reimage(asked: Asked, connected: Connected, world: World | None = None) -> R
             "number, or it was used. Call it without reimage_code, read, and take the code that is shown then. "
             "Nothing was changed"
         )
-    for one in shown:
-        if one.last and one.last.state in (State.GOING, State.FAILED):
-            refuse_other(one.last, one.plan, code)
+    for node in shown:
+        if node.last and node.last.state in (State.GOING, State.FAILED):
+            refuse_other(node.last, node.plan, code)
     if not asked.code or asked.check:
         how = f"Code: {code}\nNothing was changed. To do this: the same command with\n    -e reimage_code={code}"
         if asked.check:
@@ -84,20 +84,20 @@ def _looked_at(site: Site, assembly: Assembly, world: World, code: str) -> list[
     """Look at all nodes, several at a time; ReimageError with a line for each that is not as declared."""
     images = published(assembly.server, assembly.ordering.images_folder, assembly.ordering.key)
 
-    def each(ask: Callable[[str], Answer]) -> dict[str, Answer]:
-        def one(name: str) -> Answer | str:
+    def by_node(ask: Callable[[str], Answer]) -> dict[str, Answer]:
+        def answer(name: str) -> Answer | str:
             try:
                 return ask(name)
             except Trouble as trouble:
                 return one_line(trouble.reason if trouble.reason.startswith(name) else f"{name}: {trouble.reason}")
 
         with ThreadPoolExecutor(8) as pool:
-            found = dict(zip(site.names, pool.map(one, site.names), strict=True))
-        if problems := [said for said in found.values() if isinstance(said, str)]:
+            answers = dict(zip(site.names, pool.map(answer, site.names), strict=True))
+        if problems := [said for said in answers.values() if isinstance(said, str)]:
             raise ReimageError("\n".join([*problems, "Nothing was changed"]))
-        return {name: said for name, said in found.items() if not isinstance(said, str)}
+        return {name: said for name, said in answers.items() if not isinstance(said, str)}
 
-    last = each(world.store.read)
+    last = by_node(world.store.read)
     begun = _begun_together(last, code)
 
     def look(name: str) -> show.Shown:
@@ -108,7 +108,7 @@ def _looked_at(site: Site, assembly: Assembly, world: World, code: str) -> list[
         plan = site.plan(name, last[name], images, begun.images, called)
         return show.Shown(plan, site.place(name), world.slurm.see(name), site.bmc_words(name), last[name])
 
-    return list(each(look).values())
+    return list(by_node(look).values())
 
 
 _OVER = (State.DONE, State.ABORTED)
@@ -128,22 +128,22 @@ def _begun_together(last: Mapping[str, Record | None], code: str) -> _Begun:
     Nodes that are done or were aborted are left out of the rest. With all of them the code was used, and is worth
     nothing.
     """
-    records = {name: one for name, one in last.items() if one is not None}
-    unfinished = {one.run.code for one in records.values() if one.state in (State.GOING, State.FAILED)}
+    records = {name: record for name, record in last.items() if record is not None}
+    unfinished = {record.run.code for record in records.values() if record.state in (State.GOING, State.FAILED)}
     known = code or (unfinished.pop() if len(unfinished) == 1 else "")
-    of_it = {name: one for name, one in records.items() if known and one.run.code == known}
-    over = {name: one.plan for name, one in of_it.items() if one.state in _OVER}
+    of_it = {name: record for name, record in records.items() if known and record.run.code == known}
+    over = {name: record.plan for name, record in of_it.items() if record.state in _OVER}
     if len(over) == len(last):
         return _Begun()
-    return _Begun(over, tuple({one.plan.image: None for one in of_it.values()}))
+    return _Begun(over, tuple({record.plan.image: None for record in of_it.values()}))
 
 
 def _carried_out(
     asked: Asked, connected: Connected, settings: Settings, world: World, shown: Sequence[show.Shown], code: str
 ) -> Result:
     engine = Engine(world, settings.limits)
-    plans = {one.plan.node: one.plan for one in shown}
-    over = {one.plan.node: one.last for one in shown if one.over and one.last}
+    plans = {node.plan.node: node.plan for node in shown}
+    over = {node.plan.node: node.last for node in shown if node.over and node.last}
     nodes = tuple(name for name in plans if name not in over)
     run = Run(
         code=code,
@@ -175,5 +175,5 @@ def _carried_out(
     text = show.end_of({**over, **records}, settings.server)
     lines = [text] if text else []
     lines += [one_line(f"{name}: {why}") for name, why in others.items()]
-    well = not others and all(one.state is State.DONE for one in records.values())
+    well = not others and all(record.state is State.DONE for record in records.values())
     return Result("\n".join(lines), code, well, True, records)

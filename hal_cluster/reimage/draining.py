@@ -36,24 +36,24 @@ class Draining:
 
     def see(self, node: str) -> SlurmNode:
         """Return what slurmctld says of a node."""
-        found = self._node(node)
-        if found is None:
+        shown = self._node(node)
+        if shown is None:
             return SlurmNode(known=False)
         on = self._ask("squeue", "--noheader", "--all", "--nodelist", node, "--states", BUSY, "--format", "%A|%u|%e")
         return SlurmNode(
             known=True,
-            drained=away(found),
-            ours=is_by(found, self._mark),
-            usable=found["usable"],
-            maintained=found["maintained"],
-            unhealthy=is_by(found, HEALTH),
-            reason=found["reason"],
-            by=found["by"],
-            started=found["slurmd_start"],
-            answers=found["answers"],
+            drained=away(shown),
+            ours=is_by(shown, self._mark),
+            usable=shown["usable"],
+            maintained=shown["maintained"],
+            unhealthy=is_by(shown, HEALTH),
+            reason=shown["reason"],
+            by=shown["by"],
+            started=shown["slurmd_start"],
+            answers=shown["answers"],
             jobs=tuple(Job(job["id"], job["user"], job["end"]) for job in read_jobs(on)),
-            reboot=found["reboot"],
-            next_state=found["next_state"] if found["next_state"] in ("RESUME", "DOWN") else "",
+            reboot=shown["reboot"],
+            next_state=shown["next_state"] if shown["next_state"] in ("RESUME", "DOWN") else "",
         )
 
     def check_floors(self) -> dict[str, tuple[int, int]]:
@@ -78,13 +78,13 @@ class Draining:
         """
         with self._deciding:
             nodes = self._nodes(node)
-            found = nodes[node]
-            if away(found) and not is_by(found, HEALTH):
+            before = nodes[node]
+            if away(before) and not is_by(before, HEALTH):
                 return ""
             if refused := self._too_few([node], nodes):
                 return refused
             self._drain(node, reason)
-            return self._after_all(node, reason, found)
+            return self._after_all(node, reason, before)
 
     def give_back(self, node: str, stays: str) -> None:
         """Have a node serve jobs again. ``stays``: the reason for which it stays drained instead, unless it is."""
@@ -113,21 +113,21 @@ class Draining:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9.-]*", node) or node.lower() == "all":
             raise Trouble(f'"{node}" is not the name of one node')
         text = self._ask("scontrol", "--oneliner", "show", "node", node, fine="Node .* not found")
-        found = [one for one in map(read_node, text.splitlines()) if one and one["name"] == node]
-        if not found and "not found" not in text:  # what is no answer does not say that there are no jobs
+        entries = [entry for entry in map(read_node, text.splitlines()) if entry and entry["name"] == node]
+        if not entries and "not found" not in text:  # what is no answer does not say that there are no jobs
             raise Trouble(f"scontrol show node {node}: no answer that can be read: {reason_line(text)!r}", passes=True)
-        return found[0] if found else None
+        return entries[0] if entries else None
 
     def _nodes(self, node: str) -> dict[str, dict[str, Any]]:
         """Return what is known of all nodes, this one among them."""
-        found = self._all()
-        if node not in found:
+        nodes = self._all()
+        if node not in nodes:
             raise Trouble(f"Slurm does not know {node}")
-        return found
+        return nodes
 
     def _all(self) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = read_nodes(self._ask("scontrol", "--oneliner", "show", "node"))
-        return found
+        nodes: dict[str, dict[str, Any]] = read_nodes(self._ask("scontrol", "--oneliner", "show", "node"))
+        return nodes
 
     def _after_all(self, node: str, reason: str, before: dict[str, Any]) -> str:
         """Look once more whether a node may be away that was just drained; return why not, and give it back.
@@ -136,9 +136,9 @@ class Draining:
         """
         refused = self._too_few([node], {**self._nodes(node), node: before})
         if refused:
-            found = self._nodes(node)[node]
-            ours = found["drained"] and found["reason"] == reason_line(reason)
-            if ours and found["reboot"] != "issued" and not found["down"]:
+            now = self._nodes(node)[node]
+            ours = now["drained"] and now["reason"] == reason_line(reason)
+            if ours and now["reboot"] != "issued" and not now["down"]:
                 self._resume(node)
         return refused
 
@@ -162,6 +162,6 @@ class Draining:
                 raise
 
 
-def resumable(found: Mapping[str, Any]) -> bool:
+def resumable(node: Mapping[str, Any]) -> bool:
     """Return whether State=RESUME gives a node back."""
-    return away(found) or bool(found["down"])
+    return away(node) or bool(node["down"])

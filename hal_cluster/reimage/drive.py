@@ -67,7 +67,7 @@ class Drive:
     def to_come(self, step: Step) -> int:
         """Return how many nodes are on their way to a step; one that still has its jobs is not: that may take long."""
         here = list(self._steps.values())
-        return sum(1 for one in here if before(Step.DRAIN, one) and before(one, step))
+        return sum(1 for at in here if before(Step.DRAIN, at) and before(at, step))
 
     def all(self, nodes: Sequence[str]) -> tuple[dict[str, Record], dict[str, str]]:
         """Return the last record of each node, and of those that are in other hands or were not begun, why."""

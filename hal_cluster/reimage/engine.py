@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from hal_cluster.reimage.errors import Conflict, Gone, ReimageError, Trouble
 from hal_cluster.reimage.record import STEPS, Drained, Plan, Record, Run, State, Step, moment, stamp
-from hal_cluster.reimage.stepping import Found, Limits, Stepping, Wait, drained_meanwhile, jobs_of
+from hal_cluster.reimage.stepping import Fields, Limits, Stepping, Wait, drained_meanwhile, jobs_of
 from hal_cluster.reimage.world import Installation, SlurmNode, World
 from hal_inventory.errors import HalError
 from hal_inventory.printable import one_line
@@ -24,9 +24,9 @@ _MOST_CONSOLE = 200  # characters of what a console says, beside the reason
 _POSITION = {step: number for number, step in enumerate(STEPS)}
 
 
-def before(one: Step, other: Step) -> bool:
+def before(step: Step, other: Step) -> bool:
     """Return whether a step comes before another."""
-    return _POSITION[one] < _POSITION[other]
+    return _POSITION[step] < _POSITION[other]
 
 
 class Engine(Stepping):
@@ -34,7 +34,7 @@ class Engine(Stepping):
 
     def __init__(self, world: World, limits: Limits | None = None, now: Callable[[], float] = time.time) -> None:
         self.world = world
-        steps: dict[Step, Callable[[Record], Found]] = {
+        steps: dict[Step, Callable[[Record], Fields]] = {
             Step.WAITING: self._waiting,
             Step.IDENTITY: self._identity,
             Step.DRAIN: self._drain,
@@ -142,8 +142,8 @@ class Engine(Stepping):
         if record.step in (Step.INSTALL, Step.START):
             said = [line for line in self.world.bmc.console(record.node).splitlines() if line.strip()]
             stops = [line for line in said if "NOT INSTALLED:" in line]
-            if found := (stops or said)[-1:]:
-                words = found[0].strip()
+            if last := (stops or said)[-1:]:
+                words = last[0].strip()
                 if words.rpartition("NOT INSTALLED: ")[2] not in reason:  # the installer told the server, too
                     return f"{reason}; its console says: {one_line(words, _MOST_CONSOLE)}"
         return reason
@@ -193,17 +193,17 @@ class Engine(Stepping):
         if kept is None or kept.revision != record.revision:
             raise Conflict(record.node)
 
-    def _waiting(self, record: Record) -> Found:
+    def _waiting(self, record: Record) -> Fields:
         seen = self.world.slurm.see(record.node)
         if seen.drained and seen.ours:
             return {"in_slurm": seen.known}
         return {"in_slurm": seen.known, "drained_before": None}  # of one that was aborted: he has it back, or ended it
 
-    def _identity(self, record: Record) -> Found:
+    def _identity(self, record: Record) -> Fields:
         self.world.bmc.identify(record.node)
         return {}
 
-    def _drain(self, record: Record) -> Found:
+    def _drain(self, record: Record) -> Fields:
         seen = self._see(record)
         if seen.known and (seen.reboot or (record.run.by_slurm and not seen.drained)):
             self._by_reboot(record, seen)
@@ -231,10 +231,10 @@ class Engine(Stepping):
         # From here on the node stays away, whatever the reboot was to end in: that is for the end of all steps.
         slurm.keep_drained(node, reason)
 
-    def _about_to_go(self, record: Record, seen: SlurmNode) -> Found:
+    def _about_to_go(self, record: Record, seen: SlurmNode) -> Fields:
         return {"old_boot_id": record.old_boot_id or self.world.nodes.boot_id(record.node)}
 
-    def _off(self, record: Record) -> Found:
+    def _off(self, record: Record) -> Fields:
         self._refuse_busy(record)
         if self.world.bmc.is_on(record.node):
 
@@ -251,7 +251,7 @@ class Engine(Stepping):
             what = f"there are jobs on it: {jobs_of(seen.jobs)}" if seen.jobs else "jobs may start on it"
             raise Trouble(what if seen.drained else f"somebody gave it back to Slurm, and {what}")
 
-    def _arm(self, record: Record) -> Found:
+    def _arm(self, record: Record) -> Fields:
         self._refuse_busy(record)
         if self.world.bmc.is_on(record.node):
             raise Trouble("somebody switched it on while it was to be off")
@@ -261,34 +261,34 @@ class Engine(Stepping):
         called = self.world.provision.see(record.node).called
         return {"host_key": self.world.provision.arm(record), "called_before": called}
 
-    def _boot(self, record: Record) -> Found:
-        found = self.world.provision.see(record.node)
+    def _boot(self, record: Record) -> Fields:
+        installation = self.world.provision.see(record.node)
         on = self.world.bmc.is_on(record.node)
-        if on and (found.began or _called(record, found)):
+        if on and (installation.began or _called(record, installation)):
             return {}
-        if not found.armed:
+        if not installation.armed:
             raise Trouble("its order was taken back, or ran out, before it was switched on")
         if not on:
             self.world.bmc.network_once(record.node)
             self.world.bmc.on(record.node, lambda: self._still(record))
         return {}
 
-    def _install(self, record: Record) -> Found:
-        found = self.world.provision.see(record.node)
-        if _called(record, found):
+    def _install(self, record: Record) -> Fields:
+        installation = self.world.provision.see(record.node)
+        if _called(record, installation):
             return {}
-        if found.stopped:
-            raise Trouble(f"its installer stopped: {found.stopped}")
-        if found.began:
+        if installation.stopped:
+            raise Trouble(f"its installer stopped: {installation.stopped}")
+        if installation.began:
             raise Wait("its installation to end")
-        if not found.armed:
+        if not installation.armed:
             raise Trouble("its order was taken back, or ran out, before its installation began")
-        waiting = "the installer to begin" if found.given else "its firmware to boot from the network"
+        waiting = "the installer to begin" if installation.given else "its firmware to boot from the network"
         if self.now() - moment(record.since) >= self.limits.begin:
             raise Trouble(f"waited for {waiting}, for too long: the disk is as it was")
         raise Wait(waiting)
 
-    def _start(self, record: Record) -> Found:
+    def _start(self, record: Record) -> Fields:
         if waiting := self._unlike_started(record):
             raise Wait(waiting)
         return {}
@@ -305,23 +305,23 @@ class Engine(Stepping):
             return "it to let us in"
         return "it to boot" if boot_id == record.old_boot_id else ""
 
-    def _converge(self, record: Record) -> Found:
+    def _converge(self, record: Record) -> Fields:
         self._refuse_busy(record)
         return _result(self.world.rollout.converge(record.node), "its rollout")
 
-    def _gates(self, record: Record) -> Found:
+    def _gates(self, record: Record) -> Fields:
         self._refuse_busy(record)
         return _result(self.world.rollout.gates(record.node), "its checks")
 
-    def _job(self, record: Record) -> Found:
+    def _job(self, record: Record) -> Fields:
         node, slurm = record.node, self.world.slurm
         seen = self._see(record)
         if not seen.known:
             return {}
         if not record.job:
-            found = drained_meanwhile(record, seen)
-            if found:  # written down before anything ends his drain
-                raise Wait("its test job", found)
+            fields = drained_meanwhile(record, seen)
+            if fields:  # written down before anything ends his drain
+                raise Wait("its test job", fields)
             job = slurm.prove(node)
             raise Wait(f"test job {job}", {"job": job})
         try:
@@ -346,9 +346,9 @@ class Engine(Stepping):
         return self.world.store.write(record)
 
 
-def _called(record: Record, found: Installation) -> bool:
+def _called(record: Record, installation: Installation) -> bool:
     """Return whether a node called home since it was armed. While it is installed, no earlier call is known."""
-    return found.called not in ("", record.called_before)
+    return installation.called not in ("", record.called_before)
 
 
 def _failure(record: Record) -> str:
@@ -376,7 +376,7 @@ def _again_from(step: Step) -> Step:
     return Step.START if step is Step.START else Step.IDENTITY
 
 
-def _result(said: str | None, what: str) -> Found:
+def _result(said: str | None, what: str) -> Fields:
     if said is None:
         raise Wait(what)
     if said:

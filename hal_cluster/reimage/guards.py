@@ -14,18 +14,18 @@ ROLES = ("compute", "test")
 """Nodes that others do not stand on. What login, management, data and transfer nodes serve, all lose with them."""
 
 
-def named(expression: str, found: Sequence[str], every: Collection[str]) -> list[str]:
+def named(expression: str, nodes: Sequence[str], every: Collection[str]) -> list[str]:
     """Return the nodes that were named; ReimageError when nobody can have meant them."""
     words = expression.strip()
     if not words:
         raise ReimageError("name the nodes: -e reimage_nodes=hal05")
     if "all" in re.split(r"[\s,()]+", words.lower()) or "*" in words or "?" in words:
         raise ReimageError(f"reimage_nodes is {words}: name nodes, as hal05 or hal[05-08]")
-    if not found:
+    if not nodes:
         raise ReimageError(f"reimage_nodes is {words}: no node")
-    if set(found) >= set(every):
+    if set(nodes) >= set(every):
         raise ReimageError(f"reimage_nodes is {words}: every node of the site, which nobody wants")
-    return list(found)
+    return list(nodes)
 
 
 def refuse(

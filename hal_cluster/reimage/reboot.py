@@ -12,7 +12,7 @@ from dataclasses import replace
 from hal_cluster.reimage.draining import Draining
 from hal_cluster.reimage.errors import Trouble
 from hal_cluster.reimage.record import Image, Plan, Record, Run, State, Step, stamp
-from hal_cluster.reimage.stepping import UNSAID, WAITED, Found, Limits, Stepping, Wait
+from hal_cluster.reimage.stepping import UNSAID, WAITED, Fields, Limits, Stepping, Wait
 from hal_cluster.reimage.world import SlurmNode
 from hal_inventory.errors import HalError
 from hal_inventory.printable import one_line
@@ -61,7 +61,7 @@ class Reboot(Stepping):
                 self._sleep(_PAUSE_SECONDS.get(step, self._poll))
         return record
 
-    def _start(self, record: Record) -> Found:
+    def _start(self, record: Record) -> Fields:
         seen = self._see(record)
         if seen.known and (not seen.answers or seen.started == record.old_boot_id):
             raise Wait("its slurmd to register")
@@ -74,7 +74,7 @@ class Reboot(Stepping):
         # Nodes of one call go to their reboots together: one that waited for another would wait for ever.
         return Trouble(f"{_NOT_DRAINED}{why}")
 
-    def _about_to_go(self, record: Record, seen: SlurmNode) -> Found:
+    def _about_to_go(self, record: Record, seen: SlurmNode) -> Fields:
         return {"old_boot_id": seen.started}
 
     def _give_back(self, node: str, stays: str) -> None:
@@ -93,9 +93,9 @@ def plan_of(slurm: Draining, nodes: Sequence[str], in_slurm: Collection[str]) ->
     ``in_slurm``: those that may have jobs. Trouble when slurmctld does not answer.
     """
     seen = {name: slurm.see(name) if name in in_slurm else SlurmNode(known=False) for name in nodes}
-    wanted = [name for name, one in seen.items() if one.known and (one.unhealthy or not one.drained)]
+    wanted = [name for name, node in seen.items() if node.known and (node.unhealthy or not node.drained)]
     refusal = slurm.refusal(wanted) if wanted else ""
-    text = "\n".join(one_line(f"{name}: {_planned(one)}") for name, one in seen.items())
+    text = "\n".join(one_line(f"{name}: {_planned(node)}") for name, node in seen.items())
     return text, f"{','.join(wanted)}: {_NOT_DRAINED}{refusal}" if refusal else ""
 
 

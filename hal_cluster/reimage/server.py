@@ -48,12 +48,12 @@ def _told(run: Run, argv: Sequence[str], stdin: bytes = b"") -> str:
 def _document(text: str, argv: Sequence[str], **parts: type) -> Mapping[str, Any]:
     """Return what a program printed; Trouble unless it has these parts."""
     try:
-        found = parsed(text, MOST_SAID)
+        answer = parsed(text, MOST_SAID)
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(found.get(name), kind) for name, kind in parts.items()):
+        answer = None
+    if not isinstance(answer, dict) or not all(isinstance(answer.get(name), kind) for name, kind in parts.items()):
         raise Trouble(f"{' '.join(argv[:2])} on the provisioning server printed what is no answer")
-    return found
+    return answer
 
 
 class Records:
@@ -65,10 +65,10 @@ class Records:
     def read(self, node: str) -> Record | None:
         """Return a node's record, None without one."""
         argv = ["hal-reimage", "read", node]
-        found = _document(_told(self._run, argv), argv, nodes=dict, problems=dict)
-        if problem := found["problems"].get(node):
+        answer = _document(_told(self._run, argv), argv, nodes=dict, problems=dict)
+        if problem := answer["problems"].get(node):
             raise ReimageError(str(problem))
-        data = found["nodes"].get(node)
+        data = answer["nodes"].get(node)
         return record_of(data) if data else None
 
     def driven(self, nodes: Sequence[str]) -> None:
@@ -100,7 +100,7 @@ def published(run: Run, folder: str, key: Path) -> list[Manifest]:
     files = [f"{name}/{file}" for name in names for file in (images.MANIFEST, images.SIGNATURE)]
     # One call for all; what goes through it is text.
     text = _told(run, ["/bin/sh", "-c", 'tar -C "$0" -cf - -- "$@" | base64', folder, *files])
-    found = []
+    manifests = []
     with tempfile.TemporaryDirectory(prefix="hal-images-") as place:
         try:
             # Nothing is packed in it, so its files are no longer than it is; of one with holes they would be.
@@ -108,16 +108,16 @@ def published(run: Run, folder: str, key: Path) -> list[Manifest]:
                 for member in tar:
                     if member.name not in files or not member.isreg() or member.issparse():
                         continue  # a folder may have a manifest alone
-                    one = tar.extractfile(member)
+                    file = tar.extractfile(member)
                     (Path(place) / member.name).parent.mkdir(exist_ok=True)
-                    (Path(place) / member.name).write_bytes(one.read() if one else b"")
+                    (Path(place) / member.name).write_bytes(file.read() if file else b"")
         except (tarfile.TarError, ValueError):
             raise Trouble(f"images in {folder} on the provisioning server cannot be read") from None
         for name in names:
             # hal-provision images says what is wrong with one that is not signed. Nobody installs it.
             with suppress(ProvisionError):
-                found.append(images.signed(Path(place) / name, key))
-    return sorted(found, key=lambda one: one.created)
+                manifests.append(images.signed(Path(place) / name, key))
+    return sorted(manifests, key=lambda manifest: manifest.created)
 
 
 def _is_folder(name: str) -> bool:
@@ -125,18 +125,18 @@ def _is_folder(name: str) -> bool:
     return "/" not in name and "\0" not in name and name not in ("", ".", "..")
 
 
-def image_of(node: BootNode, found: Sequence[Manifest], wanted: str) -> Image:
+def image_of(node: BootNode, manifests: Sequence[Manifest], wanted: str) -> Image:
     """Return the image for a node: the one of that name, or the newest for its architecture and kernel."""
-    fitting = [one for one in found if (one.arch, one.kernel) == (node.arch, node.kernel)]
+    fitting = [manifest for manifest in manifests if (manifest.arch, manifest.kernel) == (node.arch, node.kernel)]
     if wanted:
-        named = [one for one in found if one.folder == wanted]
+        named = [manifest for manifest in manifests if manifest.folder == wanted]
         if not named:
-            there = ", ".join(one.folder for one in found) or "none"
+            there = ", ".join(manifest.folder for manifest in manifests) or "none"
             raise ReimageError(f"reimage_image is {wanted}: no signed image of the server; there: {there}")
         if named[0] not in fitting:
-            one = named[0]
+            manifest = named[0]
             raise ReimageError(
-                f"{node.name}: {wanted} is for {one.arch} with kernel {one.kernel}, "
+                f"{node.name}: {wanted} is for {manifest.arch} with kernel {manifest.kernel}, "
                 f"and it is {node.arch} with kernel {node.kernel}"
             )
         fitting = named
@@ -145,8 +145,8 @@ def image_of(node: BootNode, found: Sequence[Manifest], wanted: str) -> Image:
             f"{node.name}: no image for {node.arch} with kernel {node.kernel} is published: "
             "playbooks/image.yml makes one (docs/provisioning.md)"
         )
-    one = fitting[-1]
-    return Image(one.folder, one.sha256, one.arch, one.kernel)
+    manifest = fitting[-1]
+    return Image(manifest.folder, manifest.sha256, manifest.arch, manifest.kernel)
 
 
 @dataclass(frozen=True)
@@ -177,14 +177,14 @@ class Provisioning:
     def see(self, node: str) -> Installation:
         """Return what hal-provision says of a node."""
         argv = ["hal-provision", "status", node]
-        found = _document(_told(self._run, argv), argv, nodes=dict)["nodes"][node]
-        called = found["called"] or {}
+        status = _document(_told(self._run, argv), argv, nodes=dict)["nodes"][node]
+        called = status["called"] or {}
         # A call home is told from an earlier one by when its installation began, too.
         ended = " ".join(str(called[part]) for part in ("began", "at") if called.get(part))
-        began = str(found["began"]) if found["unfinished"] else ""
+        began = str(status["began"]) if status["unfinished"] else ""
         # Without an order it is of an installation before.
-        stopped = str((found.get("stopped") or {}).get("why", "")) if found.get("what") else ""
-        return Installation(bool(found["armed"]), bool(found["given"]), began, ended, stopped)
+        stopped = str((status.get("stopped") or {}).get("why", "")) if status.get("what") else ""
+        return Installation(bool(status["armed"]), bool(status["given"]), began, ended, stopped)
 
     def arm(self, record: Record) -> str:
         """Arm a node, bring its first secrets; return the fingerprint of its host key."""
@@ -222,11 +222,11 @@ class Provisioning:
     def _manifest(self, record: Record) -> Manifest:
         """Return the image of the plan, as it is now; Trouble when it is not what was confirmed."""
         asked, wanted = self._ordering, record.plan.image
-        for one in published(self._run, asked.images_folder, asked.key):
-            if one.folder == wanted.folder:
-                if one.sha256 != wanted.sha256:
+        for manifest in published(self._run, asked.images_folder, asked.key):
+            if manifest.folder == wanted.folder:
+                if manifest.sha256 != wanted.sha256:
                     raise Trouble(f"image {wanted.folder} is another one than was confirmed")
-                return one
+                return manifest
         raise Trouble(f"image {wanted.folder} is not on the server any more, or not signed: hal-provision images")
 
     def _installer(self, node: BootNode) -> str:

@@ -85,7 +85,7 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
 
 def _names(setting: str, given: Any) -> tuple[str, ...]:
     """Return a setting that is a list of names; a text would be a list of letters."""
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
         raise ReimageError(f'{setting} is {given}: a list of names, such as ["scratch"]')
     return tuple(given)
 

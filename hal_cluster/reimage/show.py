@@ -38,19 +38,19 @@ class Shown:
 def plan_of(nodes: Sequence[Shown], how: str) -> str:
     """Return the plan as text: for each node what is erased, and what else an administrator wants to know before."""
     lines = []
-    for one in nodes:
-        plan = one.plan
-        lines.append(f"{plan.node}  {one.place}".rstrip())
-        if one.over and one.last is not None:
-            lines += _entry("left out", [_last(one.last)])
+    for node in nodes:
+        plan = node.plan
+        lines.append(f"{plan.node}  {node.place}".rstrip())
+        if node.over and node.last is not None:
+            lines += _entry("left out", [_last(node.last)])
             continue
-        lines += _entry("machine", [f"serial {plan.serial}; BMC: {one.bmc}"])
+        lines += _entry("machine", [f"serial {plan.serial}; BMC: {node.bmc}"])
         lines += _entry("erased", [f"system disk {plan.disk}", *(f"disk {wwn}" for wwn in plan.wipe)])
         image = plan.image
         lines += _entry("installed", [image.folder, f"kernel {image.kernel}, sha256 {image.sha256[:12]}"])
-        lines += _entry("Slurm", _slurm(one.slurm))
-        if one.last is not None:
-            lines += _entry("last", [_last(one.last)])
+        lines += _entry("Slurm", _slurm(node.slurm))
+        if node.last is not None:
+            lines += _entry("last", [_last(node.last)])
     return "\n".join([*lines, "", how])
 
 
@@ -107,22 +107,22 @@ def _minutes(seconds: float) -> str:
 
 def end_of(records: Mapping[str, Record], server: str) -> str:
     """Return how all of it ended: nodes with the same end in one line, and what to do about those that did not."""
-    done = [name for name, one in records.items() if one.state is State.DONE]
+    done = [name for name, record in records.items() if record.state is State.DONE]
     lines = []
     for name in done:
         took = {step: records[name].seconds.get(step.value, 0.0) for step in STEPS}
         steps = ", ".join(f"{step.value} {_minutes(spent)}" for step, spent in took.items() if spent >= 1)
         lines.append(f"{name}: done in {_minutes(sum(records[name].seconds.values()))} ({steps})")
     others: dict[str, list[str]] = {}
-    for name, one in records.items():
-        if one.state is not State.DONE:
-            others.setdefault(_last(one), []).append(name)
+    for name, record in records.items():
+        if record.state is not State.DONE:
+            others.setdefault(_last(record), []).append(name)
     for said, names in others.items():
         lines.append(f"{fold(names)}: {said}")
     if others:
         lines.append(f"Look: {shlex.join(['ssh', server, 'hal-reimage', 'show', 'NODE'])}")
-    if left := [name for name, one in records.items() if one.state in (State.GOING, State.FAILED)]:
+    if left := [name for name, record in records.items() if record.state in (State.GOING, State.FAILED)]:
         lines.append("Again: the same command")
         # Each by its name: a shell takes hal[06-07] for files.
         lines.append(f"Give up: {shlex.join(['ssh', server, 'hal-reimage', 'abort', *left])}")
-    return "\n".join(line for one in lines for line in _wrapped(one, _WIDTH, "    "))
+    return "\n".join(line for text in lines for line in _wrapped(text, _WIDTH, "    "))

@@ -30,10 +30,10 @@ class Site:
         self._source = source
         every = self.slice("nodes")
         refusable = not expression.strip() or set("*?") & set(expression)  # by guards.named, in better words
-        found = [] if refusable else self.slice("nodes", where=expression)
-        self.names = guards.named(expression, found, every)
+        nodes = [] if refusable else self.slice("nodes", where=expression)
+        self.names = guards.named(expression, nodes, every)
         self.node = {name: dict(connected.variable(name, "hal_node") or {}) for name in self.names}
-        boot = {str(one["name"]): one for one in self.slice("boot")}
+        boot = {str(node["name"]): node for node in self.slice("boot")}
         placeholders = {name: [str(field) for field in boot[name]["placeholders"]] for name in self.names}
         guards.refuse(self.node, placeholders, {settings.server, *settings.controllers})
         guards.refuse_left_alone(
@@ -83,17 +83,17 @@ class Site:
         previous = (called.split() or [""])[-1]
         if last is not None:
             previous = last.plan.previous if goes_on else last.ended
-        theirs = [one for one in begun if (one.arch, one.kernel) == (node.arch, node.kernel)]
+        theirs = [image for image in begun if (image.arch, image.kernel) == (node.arch, node.kernel)]
         if wanted or not (goes_on or theirs):
             image = image_of(node, images, wanted)
         else:
             image = last.plan.image if last and goes_on else theirs[0]
         can = wipeable(node)
-        unknown = [one for one in self.settings.wipe if one not in can]
+        unknown = [disk for disk in self.settings.wipe if disk not in can]
         if unknown:
             raise ReimageError(
                 f"{name}: reimage_wipe names {', '.join(unknown)}; "
                 f"its other disks in cluster.yml: {', '.join(sorted(can)) or 'none'}"
             )
-        wipe = tuple(sorted(can[one] for one in self.settings.wipe))
+        wipe = tuple(sorted(can[disk] for disk in self.settings.wipe))
         return Plan(name, str(self.node[name]["serial"]), str(node.disk), image, wipe, previous)

@@ -81,10 +81,10 @@ class SlurmCommands(Draining):
             )
         if self._enforces_nothing():
             return
-        found = self._ask(
+        associations = self._ask(
             *("sacctmgr", "--noheader", "--parsable2", "show", "associations", f"user={user}", "format=User,Account")
         )
-        if not found.strip():
+        if not associations.strip():
             raise ReimageError(
                 f"reimage_job_user: {user} has no association in Slurm, which refuses jobs without; declare one "
                 "(slurm_users), or name a user who has"
@@ -93,10 +93,10 @@ class SlurmCommands(Draining):
     def _enforces_nothing(self) -> bool:
         """Return whether Slurm takes jobs of users without an association."""
         shown = self._ask("scontrol", "--oneliner", "show", "config")
-        found = re.search(r"^AccountingStorageEnforce *= *(.*)$", shown, re.MULTILINE)
-        if found is None:
+        matched = re.search(r"^AccountingStorageEnforce *= *(.*)$", shown, re.MULTILINE)
+        if matched is None:
             raise Trouble(f"scontrol show config: no answer that can be read: {reason_line(shown)!r}", passes=True)
-        return found[1].strip() == "none"
+        return matched[1].strip() == "none"
 
     def reboot(self, node: str, reason: str, next_state: str) -> str:
         """Have slurmctld reboot a node when its jobs have ended. Return "" or why not now.
@@ -106,18 +106,18 @@ class SlurmCommands(Draining):
         """
         with self._deciding:
             nodes = self._nodes(node)
-            found = nodes[node]
-            if found["reboot"]:
+            before = nodes[node]
+            if before["reboot"]:
                 return ""
             if refused := self._too_few([node], nodes):
                 return refused
-            if away(found) and not (is_by(found, REIMAGE) or is_by(found, HEALTH)):
+            if away(before) and not (is_by(before, REIMAGE) or is_by(before, HEALTH)):
                 self._ask("scontrol", "reboot", "ASAP", "nextstate=DOWN", node)
             else:
                 self._ask(
                     "scontrol", "reboot", "ASAP", f"nextstate={next_state}", f"reason={reason_line(reason)}", node
                 )
-            return self._after_all(node, reason, found)
+            return self._after_all(node, reason, before)
 
     def keep_drained(self, node: str, reason: str) -> None:
         """Have a node drained for this reason, with no reboot that ends the drain, whether it waits or was issued.
@@ -126,14 +126,14 @@ class SlurmCommands(Draining):
         back. FAIL keeps jobs away from it, and no registration ends that.
         """
         with self._deciding:
-            found = self._nodes(node)[node]
-            if found["reboot"]:
+            now = self._nodes(node)[node]
+            if now["reboot"]:
                 self._end_reboot(node, reason)
-            elif not found["drained"] or found["reason"] != reason_line(reason):
+            elif not now["drained"] or now["reason"] != reason_line(reason):
                 self._drain(node, reason)
-            found = self._nodes(node)[node]
-        if not found["failing"] and (not found["drained"] or found["reboot"]):
-            raise Trouble(f"{node} was drained and Slurm has it as {found['state']}", passes=True)
+            now = self._nodes(node)[node]
+        if not now["failing"] and (not now["drained"] or now["reboot"]):
+            raise Trouble(f"{node} was drained and Slurm has it as {now['state']}", passes=True)
         if all(job.ended for job in self._jobs(node)):
             self._release(node)
 
@@ -172,11 +172,11 @@ class SlurmCommands(Draining):
             return None
         if self._clock() - self._waits.setdefault(job, self._clock()) <= self._job.seconds:
             return None
-        found = self._nodes(node)[node]
-        why = f": {found['reason']}" if found["reason"] else ""
+        now = self._nodes(node)[node]
+        why = f": {now['reason']}" if now["reason"] else ""
         return (
             f"test job {job} did not start within {self._job.seconds} s, Slurm says {ran.reason or 'no reason'}; "
-            f"{node} is {found['state']}{why}"
+            f"{node} is {now['state']}{why}"
         )
 
     def end_proof(self, node: str, reason: str) -> None:
@@ -220,12 +220,12 @@ class SlurmCommands(Draining):
         """Give a node back under its reservation; drained for this reason, and Trouble, when that is not there."""
         if not self._holds(node, self._reservation(node)):
             raise Trouble(f"the reservation {self._name(node)} was taken away before the test job could start")
-        found = self._nodes(node)[node]
-        if resumable(found):
+        now = self._nodes(node)[node]
+        if resumable(now):
             # An abort drains with our mark: only what it was when this began is ours to end.
-            if not resumable(before) or found["reason"] != before["reason"]:
-                what = "somebody drained it" if away(found) else "it went down"
-                raise Trouble(f"{what}: {found['reason'] or found['state']}")
+            if not resumable(before) or now["reason"] != before["reason"]:
+                what = "somebody drained it" if away(now) else "it went down"
+                raise Trouble(f"{what}: {now['reason'] or now['state']}")
             self._resume(node)
         if not self._holds(node, self._reservation(node)):
             self._drain(node, reason)
@@ -237,12 +237,12 @@ class SlurmCommands(Draining):
             fine="Reservation .* not found",
             zone="UTC",
         )
-        found: dict[str, dict[str, str]] = read_reservations(text)
-        return found.get(self._name(node))
+        reservations: dict[str, dict[str, str]] = read_reservations(text)
+        return reservations.get(self._name(node))
 
-    def _holds(self, node: str, found: Mapping[str, str] | None) -> bool:
+    def _holds(self, node: str, reservation: Mapping[str, str] | None) -> bool:
         """Return whether a reservation keeps all others off a node now."""
-        return found is not None and (found["Nodes"], found["Users"], found["State"]) == (
+        return reservation is not None and (reservation["Nodes"], reservation["Users"], reservation["State"]) == (
             node,
             self._job.user,
             "ACTIVE",
@@ -250,20 +250,20 @@ class SlurmCommands(Draining):
 
     def _reserve(self, node: str) -> str:
         """Have a reservation that keeps all others off a node; return since when."""
-        found = self._reservation(node)
-        if found and not self._holds(node, found):
+        reservation = self._reservation(node)
+        if reservation and not self._holds(node, reservation):
             self._release(node)
-            found = None
-        if found:
-            return found["StartTime"]
+            reservation = None
+        if reservation:
+            return reservation["StartTime"]
         self._ask(
             *("scontrol", "create", "reservation", f"ReservationName={self._name(node)}", "StartTime=now"),
             *(f"Duration={RESERVED}", f"Nodes={node}", f"Users={self._job.user}", "Flags=MAINT,IGNORE_JOBS"),
         )
-        found = self._reservation(node)
-        if found is None:
+        reservation = self._reservation(node)
+        if reservation is None:
             raise Trouble(f"Slurm took the reservation {self._name(node)} and does not show it", passes=True)
-        return found["StartTime"]
+        return reservation["StartTime"]
 
     def _release(self, node: str) -> None:
         """Take the reservation away. A job that was cancelled a moment ago keeps it for as long as it takes to end."""

@@ -102,11 +102,11 @@ def ending(job: Ran, node: str) -> str:
 
 def impossible(nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int]) -> list[str]:
     """Return what is wrong with floors, a line each: of no partition, or more nodes than it has."""
-    found = floors_of(nodes, floors)
+    partitions = floors_of(nodes, floors)
     wrong = []
     for partition, floor in sorted(floors.items()):
-        if partition not in found:
-            wrong.append(f"reimage_keep: Slurm has no node in a partition {partition}; it has {', '.join(found)}")
-        elif floor > found[partition][1]:
-            wrong.append(f"reimage_keep: {partition} has {counted(found[partition][1])}, {floor} cannot stay")
+        if partition not in partitions:
+            wrong.append(f"reimage_keep: Slurm has no node in a partition {partition}; it has {', '.join(partitions)}")
+        elif floor > partitions[partition][1]:
+            wrong.append(f"reimage_keep: {partition} has {counted(partitions[partition][1])}, {floor} cannot stay")
     return wrong

@@ -49,7 +49,7 @@ class Limits:
         }[step]
 
 
-Found = dict[str, object]
+Fields = dict[str, object]
 """What a step has found out: fields of the record."""
 WAITED = "waited "
 """How the reason begins of a step whose time is over: the step was begun."""
@@ -60,9 +60,9 @@ UNSAID = "drained without a reason"
 class Wait(HalError):
     """A step is not through: for what it waits, and what it found out. It fails when its time is over."""
 
-    def __init__(self, what: str, found: Found | None = None) -> None:
+    def __init__(self, what: str, fields: Fields | None = None) -> None:
         super().__init__(what)
-        self.what, self.found = what, found or {}
+        self.what, self.fields = what, fields or {}
 
 
 class Stepping(ABC):
@@ -71,7 +71,7 @@ class Stepping(ABC):
     def __init__(
         self,
         slurm: Drains,
-        steps: Mapping[Step, Callable[[Record], Found]],
+        steps: Mapping[Step, Callable[[Record], Fields]],
         limits: Limits,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -85,11 +85,11 @@ class Stepping(ABC):
         try:
             passed = self._steps[record.step](record)
         except Wait as wait:
-            found: Record = replace(record, **wait.found)  # type: ignore[arg-type]  # fields of it
+            updated: Record = replace(record, **wait.fields)  # type: ignore[arg-type]  # fields of it
             if not self._over(record):
-                return self._wait(record, found, wait.what)
+                return self._wait(record, updated, wait.what)
             waited = round(self.limits.of(record.step) / 60, 1)
-            return self._fail(found, self._told(record, f"{WAITED}{waited:g} min for {wait.what}"))
+            return self._fail(updated, self._told(record, f"{WAITED}{waited:g} min for {wait.what}"))
         except Trouble as trouble:
             if trouble.passes and not self._over(record):
                 return self._wait(record, record, f"an answer: {trouble.reason}")
@@ -107,10 +107,10 @@ class Stepping(ABC):
     def _over(self, record: Record) -> bool:
         return self.now() - moment(record.since) >= self.limits.of(record.step)
 
-    def _wait(self, record: Record, found: Record, waiting: str) -> Record:
+    def _wait(self, record: Record, updated: Record, waiting: str) -> Record:
         """Write down for what a node waits, and what was found out; nothing where that is known."""
-        found = replace(found, waiting=one_line(waiting))
-        return record if found == record else self._write(found)
+        updated = replace(updated, waiting=one_line(waiting))
+        return record if updated == record else self._write(updated)
 
     def _ended(self, record: Record, state: State) -> Record:
         ended = record.at(record.step, self.now())
@@ -125,14 +125,14 @@ class Stepping(ABC):
             raise Trouble("Slurm does not know it any more", passes=True)
         return seen
 
-    def _drain(self, record: Record) -> Found:
+    def _drain(self, record: Record) -> Fields:
         return self._drained(record, self._see(record))
 
-    def _drained(self, record: Record, seen: SlurmNode) -> Found:
+    def _drained(self, record: Record, seen: SlurmNode) -> Fields:
         """Pass once a node is drained and has no jobs. One that somebody else had drained stays that: it is noted."""
         if not seen.known:
             return self._about_to_go(record, seen)
-        found: Found = {}
+        fields: Fields = {}
         if not (seen.drained and (seen.ours or record.drained_before is not None)):
             if why := self.slurm.drain(record.node, self._reason(record)):
                 raise self._not_now(why)
@@ -140,17 +140,17 @@ class Stepping(ABC):
             if not seen.drained:
                 raise Wait("Slurm to drain it")
             # An administrator had drained it: so it will stay. If somebody had before, that was given back.
-            found = {"drained_before": None if seen.ours else Drained(seen.reason, seen.by)}
+            fields = {"drained_before": None if seen.ours else Drained(seen.reason, seen.by)}
         if seen.jobs:
-            raise Wait(jobs_of(seen.jobs), found)
-        return {**found, **self._about_to_go(record, seen)}
+            raise Wait(jobs_of(seen.jobs), fields)
+        return {**fields, **self._about_to_go(record, seen)}
 
-    def _return(self, record: Record) -> Found:
+    def _return(self, record: Record) -> Fields:
         seen = self._see(record)
         if not seen.known:
             return {}
-        if found := drained_meanwhile(record, seen):
-            return self._return(replace(record, **found)) | found  # type: ignore[arg-type]  # fields of it
+        if fields := drained_meanwhile(record, seen):
+            return self._return(replace(record, **fields)) | fields  # type: ignore[arg-type]  # fields of it
         stays = self._stays(record)
         self._give_back(record.node, stays)
         if stays:
@@ -183,7 +183,7 @@ class Stepping(ABC):
         """Return what is raised when too few nodes would be left: Wait, or Trouble."""
 
     @abstractmethod
-    def _about_to_go(self, record: Record, seen: SlurmNode) -> Found:
+    def _about_to_go(self, record: Record, seen: SlurmNode) -> Fields:
         """Return what is to be known of a node before it goes."""
 
     @abstractmethod
@@ -195,7 +195,7 @@ class Stepping(ABC):
         return (record.drained_before.reason or UNSAID) if record.drained_before else ""
 
 
-def drained_meanwhile(record: Record, seen: SlurmNode) -> Found:
+def drained_meanwhile(record: Record, seen: SlurmNode) -> Fields:
     """Return whose drain a node has that was drained by somebody else since it was ours: it will have that again.
 
     The health check is not somebody else: what it finds is to go before the node is done.

@@ -8,34 +8,33 @@ __metaclass__ = type
 DOCUMENTATION = r'''
 ---
 module: hal_audit
-short_description: Compare a node with what was recorded of it, in one call
+short_description: Compare a node with its record, in one call
 description:
-  - Reads every resource of the node's record and says what differs, evaluates expectations, looks into watched folders
-    for what nobody declared, and makes the standing checks.
-  - The action plugin of the same name, which C(playbooks/audit.yml) calls, adds the arguments and makes findings of the
-    answers.
-  - Only reads. Runs the same in check mode. Any number of audits can run at once.
-  - How to read and act on a report is in C(docs/audit.md).
+  - Says what differs from the node's record, which expectations do not hold, and what nobody declared in watched
+    folders. Makes the standing checks.
+  - C(playbooks/audit.yml) calls it. The action plugin of the same name adds the arguments, and makes findings of the
+    answers. C(docs/audit.md) says how to read a report, and what to do then.
+  - Only reads, in check mode as well. Any number of audits can run at once.
 options:
   node:
     description: Name of the node in the inventory.
     type: str
     required: true
   record:
-    description: The controller's copy of the node's record, as M(hal_record) returned it. It is used when the node's
-      own is not usable.
+    description: The controller's copy of the node's record, as M(hal_record) returned it. It counts when the node's own
+      is not usable.
     type: str
     default: ""
   planned:
     description:
-      - What roles would manage that never rolled out here, as entries of a record without what was observed. They are
-        compared like recorded ones, and nothing of them is kept. V(text) is what a public file would have in it; with
-        it comes a diff.
+      - What roles that never rolled out here would manage, as entries of a record without what was observed. They are
+        compared like recorded ones, and are not kept.
+      - V(text) is what a public file would have in it; it makes a diff possible.
     type: list
     elements: dict
     default: []
   planned_key:
-    description: Base64 of the key with which hashes of secret contents in O(planned) were made. Made for one call.
+    description: The key of the hashes of secret contents in O(planned), in base64. It is made for one call.
     type: str
     default: ""
   questions:
@@ -44,22 +43,23 @@ options:
     elements: dict
     default: []
   roles:
-    description: Compare only what these roles manage. Default is everything.
+    description: Compare only what these roles manage. The default is everything.
     type: list
     elements: str
     default: []
   watched:
     description:
-      - Folders in which every file has to be recorded or of a package. Each has V(path), in which patterns are
-        allowed, a last part V(**) means all folders below; V(names), patterns of file names that matter, default all;
-        V(accepted), patterns of full paths that are known; V(what), in words.
+      - Folders in which every file has to be recorded, or has to belong to a package.
+      - Each has V(path), which may have patterns; a last part V(**) means all folders below.
+      - V(names) are patterns of file names that matter, default all. V(accepted) are patterns of full paths that are
+        known. V(what) says what the folder is, in words.
     type: list
     elements: dict
     default: []
   accepted:
     description:
-      - For O(tree) and O(deep), patterns of full paths that are right whatever becomes of them. They are left out
-        before a list is cut, so that they do not fill it.
+      - For O(tree) and O(deep), patterns of full paths that are right whatever happens to them. They are left out
+        before a list is cut, so they do not fill it.
     type: list
     elements: str
     default: []
@@ -70,14 +70,14 @@ options:
     choices: [uid_0, kernel, packages, clock]
     default: []
   tree:
-    description: Compare what C(/etc) and C(/boot) hold, whoever put it there, with what the record keeps of it.
+    description: Compare what C(/etc) and C(/boot) hold with what the record keeps of it, whoever put it there.
     type: bool
     default: false
   deep:
     description:
-      - Verify every file of every package by RPM's digests, and read every file below C(/etc) and C(/boot) instead of
-        those only whose size, change time or inode is another.
-      - Runs behind everything else on the node, and may take long.
+      - Verify every file of every package by RPM's digests. Read every file below C(/etc) and C(/boot), not only those
+        with another size, change time or inode.
+      - Everything else on the node goes first, so this may take long.
     type: bool
     default: false
 attributes:
@@ -86,7 +86,7 @@ attributes:
 requirements:
   - Python 2.7, or 3.6 or later, on the node. Nothing else. Without rpm, systemctl or getfacl what they tell is unknown.
 notes:
-  - Needs C(become). What may not be read is V(unreadable), and never clean.
+  - Needs C(become). What it may not read is V(unreadable), and never clean.
 author: HAL toolkit
 '''
 
@@ -105,8 +105,9 @@ EXAMPLES = r'''
 RETURN = r'''
 record:
   description:
-    - Which record was compared with. V(status) is ok, none, corrupt, foreign, newer (format), older (than the copy) or
-      differs (from the copy, with its serial); V(used) is own, copy or none.
+    - The record that the node was compared with. V(used) is own, copy or none.
+    - V(status) of the node's own is ok, none, corrupt, foreign, newer (its format), older (than the copy) or differs
+      (from the copy with the same serial).
     - V(packed) is there if its digest is not the copy's.
   returned: success
   type: dict
@@ -144,21 +145,21 @@ planned:
   elements: dict
   sample: [{resource: file:/etc/chrony.conf, kind: changed, attribute: sha1, should: a, is: b, role: time}]
 extra:
-  description: Files in watched folders that are neither recorded nor of a package.
+  description: Files in watched folders that are not recorded and belong to no package.
   returned: success
   type: list
   elements: dict
   sample: [{path: /etc/yum.repos.d/mine.repo, what: package repositories, type: file, note: "", when: 1795233600}]
 packages:
-  description: V(extra), packages that no run installed; V(unknown), the reason why that cannot be said, or nothing.
+  description: V(extra) are packages that no run installed. V(unknown) says why nobody can tell, or is empty.
   returned: success
   type: dict
   sample: {extra: [nmap-ncat-6.40-19.el7.x86_64], unknown: ""}
 unmanaged:
   description:
-    - What no role manages below C(/etc) and C(/boot), and is not as the record keeps it. V(when) is the last change of
-      the path, of one that is gone that of its folder, as seconds since the epoch; V(within) has resources of the
-      record that are lines of the file.
+    - What no role manages below C(/etc) and C(/boot), and is not as the record keeps it.
+    - V(when) is the time of the path's last change, in seconds since the epoch; for a path that is gone, of its
+      folder's. V(within) has the resources of the record that are lines of the file.
   returned: success
   type: list
   elements: dict
@@ -173,7 +174,7 @@ unmanaged:
       note: ""
       package: setup
 package_files:
-  description: With O(deep), files that are not as their package brought them, with the owner of the package's entry.
+  description: With O(deep), files that are not as their package brought them, and whose entry the package is.
   returned: success
   type: list
   elements: dict
@@ -193,7 +194,7 @@ software:
   type: dict
   sample: {slurm: 22.05.9-1.el7.x86_64}
 checks:
-  description: Results of the standing checks, status is pass, fail or unknown.
+  description: Results of the standing checks. Their status is pass, fail or unknown.
   returned: success
   type: list
   elements: dict
@@ -205,12 +206,13 @@ answers:
   elements: dict
 problems:
   description:
-    - What could not be looked at, and is not a matter of one resource. Not empty means that not everything was seen.
+    - What the module could not look at, and is not a matter of one resource. If it is not empty, not everything was
+      seen.
   returned: success
   type: list
   elements: str
 more:
-  description: How many items were left out of a list that got too long, by its name.
+  description: By name of a list that got too long, how many items were left out.
   returned: success
   type: dict
   sample: {differences: 0, extra: 0}
@@ -224,11 +226,11 @@ seconds:
   returned: success
   type: float
 cpu_seconds:
-  description: CPU time of the module and what it started.
+  description: CPU time of the module and of what it started.
   returned: success
   type: float
 memory_mb:
-  description: The most memory the module, or something it started, had.
+  description: The most memory that the module, or something it started, had.
   returned: success
   type: float
 '''

@@ -11,88 +11,89 @@ DOCUMENTATION = r"""
 module: hal_bmc
 short_description: Power, one-time boot and settings of a BMC
 description:
-  - Speaks with one BMC, by the client that its C(kind) needs. Runs at the controller, with the controller's Python;
-    sixteen at once hold nobody up.
-  - Whether a command took is asked of the BMC, and waited for. What is so already is not done again.
-  - Certificates are always checked, by C(ca_file) or C(fingerprint). Passwords that everybody knows are refused, but
-    for changing them.
-  - What changes something needs C(serial), and is refused when the BMC's machine has another one. C(password) alone
-    does without, since a BMC as it came has to have a password of the site before its serial number can be read.
+  - Speaks with one BMC, through the client that its C(kind) needs. Runs at the controller, with the controller's
+    Python; sixteen at once hold nobody up.
+  - After a command it asks the BMC, and waits, until the command took. What is so already is not done again.
+  - An action that changes something needs C(serial), and is refused when the BMC's machine has another one. Only
+    C(password) does without. A new BMC needs a password of the site before anybody can read its serial number.
+  - Certificates are always checked, by C(ca_file) or C(fingerprint). A password that everybody knows is refused, except
+    as the C(former_password) that is changed.
 options:
-  name: {description: The node's name; messages have it., type: str, required: true}
+  name: {description: "The node's name, for messages.", type: str, required: true}
   kind:
-    description: What kind of BMC it is, as C(hal_node.bmc.kind) says.
+    description: The kind of BMC, as in C(hal_node.bmc.kind).
     type: str
     required: true
     choices: [openbmc, supermicro, idrac, redfish, ipmi]
-  address: {description: Where it is, as C(hal_node.bmc.address) says., type: str, required: true}
+  address: {description: "Its address, as in C(hal_node.bmc.address).", type: str, required: true}
   user: {description: The account., type: str, required: true}
   password: {description: Its password., type: str, required: true}
   ca_file:
-    description: File with the certificate (PEM) of the authority that signed the BMC's.
+    description: File with the certificate (PEM) of the authority that signed the BMC's certificate.
     type: path
   fingerprint:
-    description: SHA-256 fingerprint of the BMC's certificate. Beside C(ca_file), either is enough.
+    description: SHA-256 fingerprint of the BMC's certificate. If you give C(ca_file) too, one that fits is enough.
     type: str
-  console_key: {description: "For C(console) of an OpenBMC, its ssh host key: C(ssh-ed25519 AAAA...).", type: str}
+  console_key: {description: "For C(console) of an OpenBMC, its ssh host key, C(ssh-ed25519 AAAA...).", type: str}
   action:
     description:
-      - C(status) tells power and the next start. C(on), C(off) (asks the system to shut down), C(force_off) and
-        C(cycle) (C(off), then C(on)) change the power.
-      - C(boot) sets what the next start, and only that one, goes to.
-      - C(inventory) tells identity, sensors, firmware and clock. C(console) tells what the console says meanwhile.
-      - C(password) changes C(former_password) to C(password), unless that is right already.
-      - C(clock) has it ask C(ntp_servers), or sets it by the controller's clock where there are none.
-      - C(certificate) has it show one that the authority in C(authority) signed.
+      - C(status) returns the power and the next start.
+      - C(on), C(off) (asks the system to shut down), C(force_off) and C(cycle) (C(off), then C(on)) change the power.
+      - C(boot) sets where the next start goes, and only that one.
+      - C(inventory) returns identity, sensors, firmware and clock. C(console) listens, and returns what the console
+        says.
+      - C(password) changes C(former_password) to C(password), unless the BMC has that already.
+      - C(clock) has the BMC ask C(ntp_servers). Without servers it sets the BMC's clock by the controller's.
+      - C(certificate) gives the BMC a certificate that the authority in C(authority) signed.
     type: str
     choices: [status, on, off, force_off, cycle, boot, inventory, console, password, clock, certificate]
     default: status
-  serial: {description: The machine's declared serial number; needed for what changes something., type: str}
+  serial: {description: "The machine's declared serial number. An action that changes something needs it.", type: str}
   serials:
-    description: Names of all nodes by their serial numbers. With it a message tells with whom a BMC is swapped.
+    description: Names of all nodes by their serial numbers. With it a message says with which node a BMC is swapped.
     type: dict
     default: {}
-  boot: {description: For C(boot)., type: str, choices: [none, network, disk, setup]}
+  boot: {description: "For C(boot), where the next start goes.", type: str, choices: [none, network, disk, setup]}
   force:
-    description: For C(off) and C(cycle), whether a system that did not shut down loses its power.
+    description: For C(off) and C(cycle), whether to cut the power of a system that did not shut down.
     type: bool
     default: false
   on_turns:
     description: >-
-      For C(on) and C(cycle), a file of the controller: of all who name it, C(on_at_once) machines are switched on in
-      any C(on_pause_seconds). Without it nobody waits.
+      For C(on) and C(cycle), a file at the controller, by which calls take turns. Of all calls that name it, at most
+      C(on_at_once) machines are switched on in any C(on_pause_seconds). Without it nobody waits.
     type: path
-  on_at_once: {description: Beside C(on_turns)., type: int, default: 4}
-  on_pause_seconds: {description: "Beside C(on_turns); 0 for no pause.", type: float, default: 5}
-  former_password: {description: "For C(password), the one that it may still have.", type: str}
-  ntp_servers: {description: For C(clock)., type: list, elements: str, default: []}
+  on_at_once: {description: "With C(on_turns), how many machines.", type: int, default: 4}
+  on_pause_seconds: {description: "With C(on_turns), in how many seconds; 0 for no pause.", type: float, default: 5}
+  former_password: {description: "For C(password), the one that the BMC may still have.", type: str}
+  ntp_servers: {description: "For C(clock), the servers.", type: list, elements: str, default: []}
   clock_apart_seconds:
-    description: For C(clock) without servers, how far it may be from the controller's.
+    description: For C(clock) without servers, how far the BMC's clock may be from the controller's.
     type: int
     default: 60
   authority: {description: "For C(certificate), the folder with C(tls_ca) and C(tls_ca.pem).", type: path}
   names: {description: "For C(certificate), the BMC's names.", type: list, elements: str, default: []}
-  days: {description: "For C(certificate), how long it is valid.", type: int, default: 825}
-  renew_days: {description: "For C(certificate), how many days before its end it is replaced.", type: int, default: 90}
+  days: {description: "For C(certificate), for how many days it is valid.", type: int, default: 825}
+  renew_days: {description: "For C(certificate), how many days before its end to replace it.", type: int, default: 90}
   console_seconds: {description: "For C(console), how long to listen.", type: int, default: 5}
   timeout_seconds: {description: How long one answer may take., type: int, default: 30}
-  wait_seconds: {description: How long a BMC that is silent or busy is asked again., type: int, default: 60}
+  wait_seconds: {description: How long to ask a BMC again that is silent or busy., type: int, default: 60}
   power_seconds: {description: How long power may take to come or go., type: int, default: 180}
   shut_down_seconds: {description: How long a system may take to shut itself down., type: int, default: 600}
-  https_port: {description: Where it speaks Redfish., type: int, default: 443}
-  ipmi_port: {description: Where it speaks IPMI., type: int, default: 623}
-  console_port: {description: Where an OpenBMC has the console by ssh., type: int, default: 2200}
-  project: {description: The folder with the package hal_cluster; the action plugin of this name gives it., type: path}
+  https_port: {description: The port for Redfish., type: int, default: 443}
+  ipmi_port: {description: The port for IPMI., type: int, default: 623}
+  console_port: {description: "The port for an OpenBMC's console, through ssh.", type: int, default: 2200}
+  project: {description: The folder with the package hal_cluster. The action plugin of this name sets it., type: path}
 author: [HAL toolkit]
 attributes:
   check_mode:
     support: full
-    description: The BMC is asked what it is and has, and told nothing. Whether a password would be taken is not known.
-  diff_mode: {support: full, description: Power and next start before and after.}
+    description: Only asks the BMC what it is and has. Cannot know whether the BMC would take a password.
+  diff_mode: {support: full, description: Shows power and next start before and after.}
 """
 
 EXAMPLES = r"""
-- name: Have the next start go to the network
+- name: Send the next start to the network
   hal_bmc:
     name: "{{ inventory_hostname }}"
     kind: "{{ hal_node.bmc.kind }}"
@@ -109,18 +110,18 @@ EXAMPLES = r"""
 
 RETURN = r"""
 power:
-  description: C(on), C(off), C(going on), C(going off) or C(unknown), after what was done.
+  description: The power after the action; C(on), C(off), C(going on), C(going off) or C(unknown).
   type: str
   returned: for status, inventory and power
 boot:
-  description: What the next start goes to; absent where the BMC does not tell.
+  description: Where the next start goes. Absent if the BMC does not say.
   type: dict
   returned: for status, boot and power
   contains:
     target:
-      description: C(none), C(network), C(disk) or C(setup); C(something else) that others have set there.
+      description: C(none), C(network), C(disk) or C(setup); C(something else) if others have set it.
       type: str
-    once: {description: Whether that is for one start., type: bool}
+    once: {description: Whether that is for one start only., type: bool}
 boot_targets: {description: What can be set for one start., type: list, elements: str, returned: for inventory}
 confirmed: {description: Whether the BMC read the boot target back., type: bool, returned: for boot}
 identity: {description: "C(serial), C(model), C(macs), C(bmc_macs).", type: dict, returned: for inventory}
@@ -128,7 +129,7 @@ sensors: {description: "Each with C(name), C(value), C(unit), C(health).", type:
 firmware: {description: "Each with C(name) and C(version).", type: list, returned: for inventory}
 clock: {description: "C(now), C(ntp), C(servers).", type: dict, returned: for inventory}
 console: {description: The console's text., type: str, returned: for console}
-fault: {description: What kind of failure it is; docs/bmc.md explains each., type: str, returned: failure}
+fault: {description: The kind of failure; docs/bmc.md explains each., type: str, returned: failure}
 """
 
 import sys

@@ -11,30 +11,30 @@ DOCUMENTATION = r"""
 module: hal_channel_mirror
 short_description: Mirror the locked packages of conda channels
 description:
-  - Gets the named files, and no others, to FOLDER/CHANNEL/SUBDIR/FILE. Each is kept only when size and checksum are
-    right. What an interrupted run left is gone on with.
-  - FOLDER/SHA256SUMS lists them. A file that it lists, and that has not been touched since it was written, is not read
-    again; role mirror promises that every file has its checksum.
+  - Fetches the named files, and no others, to FOLDER/CHANNEL/SUBDIR/FILE. Keeps a file only if its size and its
+    checksum are right. Continues what an interrupted run left.
+  - FOLDER/SHA256SUMS lists the files. A listed file that nobody touched since the list was written is not read again.
+    Role mirror promises that every file has its checksum.
   - Files of older lock files stay until C(prune).
 options:
   folder:
-    description: Where; it is made.
+    description: The folder of the mirror. It is made.
     type: path
     required: true
   packages:
-    description: As the lookup hal_channels returns them.
+    description: The packages, as the lookup hal_channels returns them.
     type: list
     elements: dict
     required: true
     suboptions:
       channel: {description: Alias of the channel., type: str, required: true}
       subdir: {description: Folder of the channel., type: str, required: true}
-      file: {description: Name., type: str, required: true}
-      url: {description: Where it is; http, https, ftp or file., type: str, required: true}
+      file: {description: Name of the file., type: str, required: true}
+      url: {description: "Where it is; http, https, ftp or file.", type: str, required: true}
       size: {description: Bytes., type: int, required: true}
       sha256: {description: Checksum., type: str, required: true}
   prune:
-    description: Whether packages that no lock file names are removed. Refused when none are named at all.
+    description: Whether to remove packages that no lock file names. Refused if no package is named at all.
     type: bool
     default: false
   timeout_seconds:
@@ -43,7 +43,7 @@ options:
     default: 60
 author: [HAL toolkit]
 attributes:
-  check_mode: {support: full, description: Says whether all packages are there; fetches nothing.}
+  check_mode: {support: full, description: Says whether all packages are there. Fetches nothing.}
   diff_mode: {support: none, description: There is nothing to read in packages.}
 """
 

@@ -11,10 +11,10 @@ DOCUMENTATION = r"""
 module: hal_command
 short_description: Run a program and return all that it printed
 description:
-  - As ansible.builtin.command with C(argv), for a program whose output somebody reads. On a busy node that module may
-    return status 0 with an empty or cut output (ansible issue 51393), and an empty answer often means that there is
-    nothing to do.
-  - A status other than 0 fails, as there. Each run is a change unless the task has C(changed_when).
+  - Use it as ansible.builtin.command with C(argv), for a program whose output somebody reads. On a busy node
+    ansible.builtin.command may return status 0 with an empty or cut output (ansible issue 51393), and an empty output
+    often means that there is nothing to do.
+  - A status other than 0 fails, as it does there. Each run is a change, unless the task has C(changed_when).
 options:
   argv:
     description: The program and its words. No shell reads them, and C($HOME) or C(~) stay as they are.
@@ -22,15 +22,15 @@ options:
     elements: str
     required: true
   chdir:
-    description: Where it runs.
+    description: The folder to run it in.
     type: path
   stdin:
-    description: Its input; a newline is added.
+    description: Its input. A newline is added.
     type: str
 author: [HAL toolkit]
 attributes:
   check_mode: {support: partial, description: "Skipped, unless the task has C(check_mode: false)."}
-  diff_mode: {support: none, description: It does not know what the program changes.}
+  diff_mode: {support: none, description: The module does not know what the program changes.}
 """
 
 EXAMPLES = r"""

@@ -9,45 +9,45 @@ __metaclass__ = type
 DOCUMENTATION = r"""
 ---
 module: hal_environment
-short_description: Install locked environments to the shared tree
+short_description: Install locked environments into the shared tree
 description:
-  - Runs on the node that installs, where role environments was rolled out. Every package is fetched from its channel,
-    or from the mirror and nothing else, and verified before anything is unpacked. An environment is linked into a fresh
-    prefix, recorded, and switched to at once.
-  - When anything is wrong, what was in use stays in use, and one line an environment says why.
-  - What an interrupted run left is removed or gone on with. What is spoilt gets a fresh prefix beside it.
+  - Runs on the node that installs, after role environments was rolled out there.
+  - Fetches every package from its channel, or only from the mirror. Verifies it before anything is unpacked. Links an
+    environment into a fresh prefix, records it, and switches to it at once.
+  - If anything is wrong, what was in use stays in use. One line for each environment says why.
+  - Removes or continues what an interrupted run left. A spoilt environment gets a fresh prefix beside the old one.
 options:
   owner:
     description: The role that declares them. Prefixes of other roles are left alone.
     type: str
     required: true
   environments:
-    description: As the lookup hal_environments returns them.
+    description: The environments, as the lookup hal_environments returns them.
     type: list
     elements: dict
     required: true
   remove_ok:
     description:
-      - Whether prefixes beyond those that are kept, and those that nobody declares any more, may be removed. Only
-        those that have been so for environments_grace_hours, of role environments, are.
+      - Whether to remove prefixes that are more than is kept, or that nobody declares any more. They are removed only
+        after environments_grace_hours (of role environments).
     type: bool
     default: false
   used:
-    description: Prefixes that nodes use now, as C(hal-environment used) prints them; they are not removed.
+    description: Prefixes that nodes use now, as C(hal-environment used) prints them. They are not removed.
     type: list
     elements: str
     default: []
   told:
-    description: Variables that post-link scripts get, such as a licence's acceptance.
+    description: Variables for post-link scripts, such as the acceptance of a licence.
     type: dict
     default: {}
   program:
-    description: The program.
+    description: The program that installs.
     type: path
     default: /usr/sbin/hal-environment
 author: [HAL toolkit]
 attributes:
-  check_mode: {support: full, description: Says what would be installed, switched and removed.}
+  check_mode: {support: full, description: "Says what would be installed, switched and removed."}
   diff_mode: {support: none, description: There is nothing to read in packages.}
 """
 
@@ -61,7 +61,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 installed:
-  description: Environments that were installed, NAME/VERSION.
+  description: Environments that were installed, as NAME/VERSION.
   type: list
   elements: str
   returned: success
@@ -81,12 +81,12 @@ removed:
   elements: str
   returned: success
 mended:
-  description: Folders of environments that others than root could write to.
+  description: Folders of environments that users other than root could write to.
   type: list
   elements: str
   returned: success
 kept:
-  description: Prefixes that are more than is kept; after a colon why they stay, if not for want of permission.
+  description: Prefixes that are more than is kept. A reason follows after a colon, unless they only lack permission.
   type: list
   elements: str
   returned: success

@@ -11,44 +11,46 @@ DOCUMENTATION = r"""
 module: hal_files
 short_description: Write directories and files in one call
 description:
-  - What ansible.builtin.file, ansible.builtin.template and ansible.builtin.copy do one by one, for a list.
-    Files are rendered at the controller with the template lookup. Each is replaced at once or not at all.
-  - All destinations are looked at before the first one is written, in check mode as well. One of another type, such as
-    a directory or a broken link where a file belongs, is refused, and nothing of the call is written. The other modules
-    would write into a directory. A link to a file is replaced by a file; what it points to stays as it is. So is the
-    link by which systemctl masks a unit.
-  - A file that changes is read by its own program first, where it has one (hal_node/judges.py), in check mode
-    as well. If that refuses one, nothing of the call is written. Where it does not judge, that is a warning.
-  - Diffs show everything. A task that writes a secret says C(no_log), then there are none.
+  - Does for a list what ansible.builtin.file, ansible.builtin.template and ansible.builtin.copy do one by one.
+    Render files at the controller with the template lookup. Each file is replaced at once or not at all.
+  - First looks at all destinations, in check mode as well. If one is of another type, such as a directory or a broken
+    link where a file belongs, it refuses, and writes nothing of the call. (The other modules would write into a
+    directory.)
+  - Replaces a link to a file by a file, and leaves what it points to. It does the same with the link by which systemctl
+    masks a unit.
+  - If a file that changes has a program of its own (hal_node/judges.py), that program reads it first, in check mode as
+    well. If it refuses one, nothing of the call is written. If it does not judge, you get a warning.
+  - Diffs show everything. If a task writes a secret, give it C(no_log); then there are no diffs.
 options:
   directories:
-    description: Directories to have, parents first. One above them that is missing gets the same owner and mode.
+    description: Directories to have, parents first. A missing one above them gets the same owner and mode.
     type: list
     elements: dict
     default: []
     suboptions:
-      path: {type: path, required: true, description: Where.}
-      owner: {type: str, description: "User, and group of the same name; root, if root runs this."}
+      path: {type: path, required: true, description: Its path.}
+      owner: {type: str, description: "User, and group of the same name. The default is root, if root runs this."}
       mode: {type: str, required: true, description: Such as "0755".}
   files:
-    description: Files to have; their directories are there or among C(directories).
+    description: Files to have. Their directories are there, or among C(directories).
     type: list
     elements: dict
     default: []
     suboptions:
-      path: {type: path, required: true, description: Where.}
+      path: {type: path, required: true, description: Its path.}
       content: {type: str, required: true, description: The whole content.}
-      owner: {type: str, description: "User; root, if root runs this."}
-      group: {type: str, description: Group; it has the user's name.}
+      owner: {type: str, description: "User. The default is root, if root runs this."}
+      group: {type: str, description: Group. The default has the user's name.}
       mode: {type: str, default: "0644", description: Such as "0644".}
-      backup: {type: bool, default: false, description: "Keep what is replaced beside it, as ansible.builtin.copy."}
+      backup: {type: bool, default: false, description: "Keep the old file beside it, as ansible.builtin.copy does."}
       validate:
         type: str
         description:
-          - A command that reads the file before it replaces the other; C(%s) is its path. Not called in check mode.
-          - All of a call are asked before the first file is written. If one fails, nothing of the call is written.
+          - A command that reads the new file before it replaces the old one. C(%s) is its path. Not called in check
+            mode.
+          - All commands run before the first file is written. If one fails, nothing of the call is written.
   places:
-    description: Where another module writes a file, such as ansible.builtin.get_url. They are only looked at.
+    description: Paths that another module writes, such as ansible.builtin.get_url. They are only looked at.
     type: list
     elements: path
     default: []

@@ -11,27 +11,30 @@ DOCUMENTATION = r"""
 module: hal_image
 short_description: Build the root file system of an image
 description:
-  - The steps of playbooks/image.yml on the node that builds. One build at a time; a unit C(hal-image) of systemd is the
-    lock, and keeps the mounts in a namespace of its own, which ends with it.
-  - V(state) says who builds. V(begin) takes the lock and clears the folder. V(enter) unpacks a base, if there is one,
-    and mounts what programs in the root need. V(install) brings packages. V(finish) cleans, checks and packs. V(end)
-    ends the build of this owner and removes what it made, however far it came.
+  - Takes the steps of C(playbooks/image.yml) on the node that builds. There is one build at a time. The systemd unit
+    C(hal-image) is the lock; it keeps the mounts in a namespace of its own, which ends with the unit.
 options:
   action:
-    description: The step.
+    description:
+      - V(state) says who builds.
+      - V(begin) takes the lock and clears the folder.
+      - V(enter) unpacks a base, if there is one, and mounts what programs in the root need.
+      - V(install) installs packages.
+      - V(finish) cleans, checks and packs.
+      - V(end) ends the build of this owner and removes what it made, however far it came.
     type: str
     required: true
     choices: [state, begin, enter, install, finish, end]
   folder:
-    description: Where it is built, with room for the root and its packed file; empty, or of an older build.
+    description: The folder to build in, with room for the root and its packed file. It is empty, or of an older build.
     type: path
     required: true
   owner:
-    description: Who builds what, in one line. Only the owner of a build can end it.
+    description: One line that says who builds what. Only the owner of a build can end it.
     type: str
     default: ''
   seconds:
-    description: For V(begin), after how long a build that nobody ended ends by itself.
+    description: For V(begin), after how long a build ends by itself if nobody ends it.
     type: int
     default: 14400
   base:
@@ -44,7 +47,7 @@ options:
     choices: [dnf, yum]
     default: yum
   release:
-    description: For V(install), what the package manager takes for the release.
+    description: For V(install), the release that the package manager assumes.
     type: str
     default: '7'
   packages:
@@ -53,20 +56,20 @@ options:
     elements: str
     default: []
   repositories:
-    description: For V(begin), the repositories as a node has them in its file. The build sees folders that they are in.
+    description: For V(begin), the repositories as in a node's file. The build sees the folders that they are in.
     type: str
     default: ''
   keys:
-    description: For V(begin), keys of the repositories; C(id), C(source) (URL or path on this node), C(fingerprint).
+    description: For V(begin), keys of the repositories. Each has C(id), C(source) (URL or path here), C(fingerprint).
     type: list
     elements: dict
     default: []
   kernel:
-    description: For V(install) and V(finish), the one kernel that has to be there, as V(4.18.0-80.7.2.el7).
+    description: For V(install) and V(finish), the one kernel that has to be there, such as V(4.18.0-80.7.2.el7).
     type: str
     default: ''
   digests:
-    description: For V(finish), keyed digests of secrets that must not be in it, each with the secret's name.
+    description: For V(finish), keyed digests of secrets that must not be in the image, each with the secret's name.
     type: dict
     default: {}
   key:
@@ -74,13 +77,13 @@ options:
     type: str
     default: ''
   level:
-    description: For V(finish), how hard gzip presses; 1 is quickest, 9 smallest.
+    description: For V(finish), how hard gzip compresses. 1 is the quickest, 9 the smallest.
     type: int
     choices: [1, 2, 3, 4, 5, 6, 7, 8, 9]
     default: 6
 author: [HAL toolkit]
 attributes:
-  check_mode: {support: none, description: Skipped, but for V(state).}
+  check_mode: {support: none, description: "Skipped, except V(state)."}
   diff_mode: {support: none, description: There is nothing to show.}
 """
 
@@ -99,11 +102,11 @@ running:
   type: bool
   returned: state
 owner:
-  description: For V(state), who builds.
+  description: For V(state), who builds it.
   type: str
   returned: state
 pid:
-  description: The process in whose mount namespace the build is.
+  description: The process whose mount namespace the build is in.
   type: int
   returned: state, begin, enter
 packages:

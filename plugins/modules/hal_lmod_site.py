@@ -11,12 +11,12 @@ DOCUMENTATION = r"""
 module: hal_lmod_site
 short_description: Refuse to take modules away from users
 description:
-  - Asks a login shell of an ordinary user which trees of modulefiles, settings of Lmod and default modules it has, and
-    looks at the files that role lmod writes. It fails with a line for each that would be lost, and how it is kept.
-  - A login script of somebody's that sets MODULEPATH, or adds trees to it, would go on to do so after role lmod has
-    written its own, and undo that. It is named as well.
-  - Trees without a modulefile, those of the packages themselves, and files as a package has brought them are nobody's.
-    On a node where role lmod has been before everything is ours, and nothing is asked.
+  - Asks a login shell of an ordinary user for its trees of modulefiles, its settings of Lmod and its default modules.
+    Looks at the files that role lmod writes. Fails if any of that would be lost, with a line for each that says how you
+    keep it.
+  - Names also a login script that sets MODULEPATH or adds trees to it. It would undo what role lmod writes.
+  - Trees without a modulefile, trees of the packages themselves, and files as a package brought them belong to nobody.
+    On a node where role lmod has been before, everything is ours, and nothing is asked.
 options:
   modulepath:
     description: Trees that users are to have.
@@ -24,7 +24,7 @@ options:
     elements: str
     required: true
   dropped:
-    description: Trees that users are to have no more.
+    description: Trees that users are not to have any more.
     type: list
     elements: str
     default: []
@@ -34,7 +34,7 @@ options:
     elements: str
     default: []
   replace_ok:
-    description: Whether settings, and modules that are loaded for everybody, may be replaced.
+    description: Whether to replace settings, and modules that are loaded for everybody.
     type: bool
     default: false
 author: [HAL toolkit]

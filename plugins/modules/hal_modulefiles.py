@@ -11,24 +11,23 @@ DOCUMENTATION = r"""
 module: hal_modulefiles
 short_description: Write the modulefiles of one role into the tree of modulefiles, and withdraw its old ones
 description:
-  - Each file's first line says which role wrote it. By that line a role knows its own.
-    What this role wrote earlier and does not declare any more is removed.
-    Files of other roles, and files that nobody declared, are left.
-  - A file of somebody else in the place of a declared one is an error, unless C(replace_ok) says otherwise.
-    Nothing is written then.
-  - When anything changed, TREE/.changed is written anew; role lmod's units renew Lmod's cache then.
+  - Removes what this role wrote earlier and does not declare any more. Leaves files of other roles, and files that
+    nobody declared. The first line of each file says which role wrote it.
+  - Fails and writes nothing if somebody else's file is in the place of a declared one, unless I(replace_ok).
+  - Writes TREE/.changed anew if anything changed. Then role lmod's units renew Lmod's cache.
 options:
-  tree: {type: path, required: true, description: Root of the modulefiles. It is made if it is not there.}
+  tree: {type: path, required: true, description: The root of the modulefiles. It is made if it is not there.}
   role: {type: str, required: true, description: The role that owns the files.}
   files:
-    description: All files that the role has in the tree, as the filter hal_module_files makes them. None withdraws all.
+    description: All files that the role has in the tree, as the filter hal_module_files returns them. An empty list
+      withdraws all.
     type: list
     elements: dict
     required: true
     suboptions:
       path: {type: path, required: true, description: TREE/NAME/FILE.}
-      content: {type: str, required: true, description: The whole content; its first line names the role.}
-  replace_ok: {type: bool, default: false, description: Whether files of somebody else in the same places are replaced.}
+      content: {type: str, required: true, description: The whole content. Its first line names the role.}
+  replace_ok: {type: bool, default: false, description: Whether to replace somebody else's files in the same places.}
 author: [HAL toolkit]
 attributes:
   check_mode: {support: full, description: Says what would change.}

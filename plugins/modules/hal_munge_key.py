@@ -11,12 +11,13 @@ DOCUMENTATION = r"""
 module: hal_munge_key
 short_description: Install the key of MUNGE
 description:
-  - Writes the binary key that is given as hexadecimal or base64 text, mode 0400. The key is in no log, no diff and no
-    command line. ansible.builtin.copy cannot write it, since its content has to be text.
-  - Says in C(restart_needed) whether munged was started before the key was written, also when an earlier run wrote it.
+  - Writes the binary key with mode 0400. You give it as hexadecimal or base64 text. ansible.builtin.copy cannot write
+    it, because its content has to be text.
+  - The key is in no log, no diff and no command line.
+  - C(restart_needed) says whether munged was started before the key was written, even if an earlier run wrote it.
 options:
   key:
-    description: The key as text; hexadecimal or base64, 32 to 1024 bytes.
+    description: The key as hexadecimal or base64 text, 32 to 1024 bytes.
     type: str
     required: true
   path:
@@ -24,7 +25,7 @@ options:
     type: path
     default: /etc/munge/munge.key
   owner:
-    description: User who owns it; munged runs as this user.
+    description: User who owns it. munged runs as this user.
     type: str
     default: munge
   group:
@@ -32,7 +33,7 @@ options:
     type: str
     default: munge
   keep:
-    description: Whether a key that is there stays, whatever it is; owner and mode are set.
+    description: Whether a key that is there stays, whatever it is. Owner and mode are set all the same.
     type: bool
     default: false
 author: [HAL toolkit]
@@ -55,7 +56,7 @@ restart_needed:
   type: bool
   returned: always
 unit_missing:
-  description: Whether there is no munge.service; in check mode on a node without the package.
+  description: Whether there is no munge.service, as in check mode on a node without the package.
   type: bool
   returned: always
 """

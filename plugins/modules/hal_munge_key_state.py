@@ -11,11 +11,11 @@ DOCUMENTATION = r"""
 module: hal_munge_key_state
 short_description: Say which key of MUNGE a node has, without showing it
 description:
-  - Reads the key and returns what it is, and a digest by which nodes with the same key are found.
-  - The digest is an HMAC with the declared key, so that nobody who does not have that one can use it to test a guess.
+  - Reads the key. Returns what it is, and a digest that is the same on nodes with the same key.
+  - The digest is an HMAC with the declared key. Only somebody who has the declared key can test a guess with it.
 options:
   key:
-    description: The declared key as text; hexadecimal or base64.
+    description: The declared key as hexadecimal or base64 text.
     type: str
     required: true
   path:
@@ -39,12 +39,12 @@ EXAMPLES = r"""
 RETURN = r"""
 state:
   description:
-    - C(absent), C(declared) or C(other). An empty file is C(absent), and C(unusable) is one that MUNGE takes no key
-      from.
+    - C(absent), C(declared), C(other) or C(unusable). An empty file is C(absent). C(unusable) is a file that MUNGE
+      takes no key from.
   type: str
   returned: always
 digest:
-  description: The same on nodes that have the same key; empty where none is.
+  description: The same on nodes with the same key. Empty if there is no key.
   type: str
   returned: always
 jobs:

@@ -11,19 +11,20 @@ DOCUMENTATION = r"""
 module: hal_network
 short_description: Write ifcfg files, and put them in force with a timed roll-back
 description:
-  - An interface is changed only while a timer stands ready to put its files and what the kernel had of it back. Who
-    changes it comes in again by a new connection and confirms.
-  - With O(phase=write) files are written, and what the kernel has is compared with them. No interface is touched. The
-    file of an interface that this connection needs and that is not as declared stays as it is without O(contact_ok),
-    because the next boot would be a change without a way back.
-  - The file of an interface of IPoIB that is up in another mode, or with another MTU, stays as it is without
-    O(ipoib_ok), and so does the interface. Nodes that it speaks with have the same.
-  - With O(phase=apply) the timer is started, and a moment later ifdown and ifup are run for the interfaces that differ,
-    in a unit of their own, so that this answer gets out.
-  - With O(phase=confirm) the timer is stopped if the interfaces are as declared now; if not, they are put back at once.
-    The controller asks again and again, each time by a new connection. One that was made when ifup had ended counts.
-  - ifup and ifdown are those of EL7's package initscripts. The units hal-network-rollback.service and .timer and the
-    program that O(phase=apply) starts come with the role network.
+  - Changes an interface only while a timer stands ready to put back its files and what the kernel had of it. You
+    confirm the change through a new connection.
+  - O(phase=write) writes the files and compares them with what the kernel has. It touches no interface. An interface
+    that this connection needs, and that is not as declared, keeps its file unless O(contact_ok), because the next boot
+    would be a change without a way back.
+  - O(phase=apply) starts the timer. A moment later a unit of its own runs ifdown and ifup for the interfaces that
+    differ, so that this answer gets out first.
+  - O(phase=confirm) stops the timer if the interfaces are now as declared, and puts them back at once if not. The
+    controller asks again and again, each time through a new connection. It counts a connection that was made after ifup
+    had ended.
+  - An interface of IPoIB that is up in another mode, or with another MTU, is not changed unless O(ipoib_ok), nor is its
+    file. The nodes that it speaks with have the same mode and MTU.
+  - ifup and ifdown are those of EL7's package initscripts. Role network brings the units hal-network-rollback.service
+    and .timer, and the program that O(phase=apply) starts.
 options:
   phase:
     description: What to do.
@@ -37,25 +38,24 @@ options:
     required: true
     suboptions:
       name: {type: str, required: true, description: The interface.}
-      network: {type: str, required: true, description: The network of the model that it is in.}
+      network: {type: str, required: true, description: Its network in the model.}
       path: {type: path, required: true, description: Where its file belongs.}
       text: {type: str, required: true, description: The content of its file.}
-      address: {type: str, description: Its address with the prefix; none for a member of a bond.}
-      mtu: {type: int, description: Its MTU; any if none is given.}
-      mac: {type: str, description: The MAC that it has to have; any if none is given.}
-      gateway: {type: str, description: The default route by it; none if none is given.}
-      mode: {type: str, description: The mode of IPoIB; any if none is given.}
+      address: {type: str, description: Its address with the prefix. A member of a bond has none.}
+      mtu: {type: int, description: Its MTU. Any will do if none is given.}
+      mac: {type: str, description: The MAC that it has to have. Any will do if none is given.}
+      gateway: {type: str, description: The gateway of its default route. None is set if none is given.}
+      mode: {type: str, description: The mode of IPoIB. Any will do if none is given.}
       master: {type: str, description: The bond that it is a member of.}
       members: {type: list, elements: str, default: [], description: The members of a bond.}
       bond_mode: {type: str, description: The mode of a bond.}
   contact_ok:
     description:
-      - Whether the interface that this connection came in by may be changed, with O(phase=apply), and its file, with
-        O(phase=write).
+      - Whether O(phase=apply) may change the interface that this connection came in by, and O(phase=write) its file.
     type: bool
     default: false
   ipoib_ok:
-    description: Whether an interface of IPoIB that is up may get another mode or MTU, and its file.
+    description: Whether an interface of IPoIB that is up, and its file, may get another mode or MTU.
     type: bool
     default: false
   no_default_route_ok:
@@ -63,7 +63,7 @@ options:
     type: bool
     default: false
   wait_seconds:
-    description: How long the controller goes on asking with O(phase=confirm).
+    description: With O(phase=confirm), how long the controller goes on asking.
     type: int
     default: 105
 author: [HAL toolkit]
@@ -86,14 +86,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 pending:
-  description: What is not in force, by interface; a bond stands for its members.
+  description: What is not in force, by interface. A bond stands for its members.
   type: list
   elements: dict
   returned: when O(phase) is V(write) or V(apply)
   contains:
     name: {type: str, description: The interface that would be taken down and brought up., returned: always}
     why: {type: list, elements: str, description: What differs., returned: always}
-    contact: {type: bool, description: "Whether this connection needs it, or that cannot be told.", returned: always}
+    contact: {type: bool, description: "Whether this connection needs it, or nobody can tell.", returned: always}
     ipoib: {type: bool, description: Whether it is up in another mode of IPoIB or with another MTU., returned: always}
 held:
   description: Interfaces whose files stay as they are, because O(contact_ok) or O(ipoib_ok) is not set.
@@ -101,7 +101,7 @@ held:
   elements: str
   returned: when O(phase) is V(write)
 withdrawn:
-  description: Files that would bring up a declared interface, too, and were taken away.
+  description: Other files that would bring up a declared interface. They were taken away.
   type: list
   elements: str
   returned: when O(phase) is V(write)
@@ -119,7 +119,7 @@ got_in:
   type: bool
   returned: when O(phase) is V(confirm) and nothing was kept
 server_address:
-  description: The address of the node that this connection was made to, if that can be told.
+  description: The node's address that this connection was made to, if the node can tell.
   type: str
   returned: when O(phase) is V(apply)
 server_device:

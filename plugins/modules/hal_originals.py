@@ -10,70 +10,69 @@ DOCUMENTATION = r'''
 module: hal_originals
 short_description: Keep what is on a node before roles change it, and give it back
 description:
-  - Keeps the first version of every file, unit, package and setting that roles replace, for root alone, in
-    C(/var/lib/hal/originals). What an earlier rollout made, as the node's record says, is ours and is not kept. Nothing
-    of the content leaves the node.
+  - Keeps the first version of every file, unit, package and setting that roles replace. It is in
+    C(/var/lib/hal/originals), for root alone, and no content leaves the node.
+  - What an earlier rollout made, as the node's record says, is ours and is not kept.
   - The action plugin of this name works out at the controller which resources the roles of the running playbook manage
-    on the node, without running them, and asks no node whose record covers its roles.
-  - "How it is used: C(docs/audit.md), What was there before; C(docs/operations.md), Give back what a role replaced."
+    on the node, without running them. It asks no node whose record covers its roles.
+  - "How you use it: C(docs/audit.md), What was there before; C(docs/operations.md), Give back what a role replaced."
 options:
   state:
     description:
-      - V(kept) keeps what is not kept yet of O(resources). Refused, and nothing is kept, where something cannot be
-        read, or is too large.
-      - V(listed) tells what is kept.
-      - V(planned) tells what giving back O(role) would do.
-      - V(given_back) does it.
+      - V(kept) keeps what is not kept yet of O(resources). If something cannot be read, or is too large, it refuses and
+        keeps nothing.
+      - V(listed) returns what is kept.
+      - V(planned) says what giving back O(role) would do. V(given_back) does it.
     type: str
     choices: [kept, listed, planned, given_back]
     required: true
   node:
-    description: Name of the node in the inventory. Set by the action plugin.
+    description: Name of the node in the inventory. The action plugin sets it.
     type: str
     default: ''
   resources:
-    description: What the run will manage. Each has V(resource), V(declared), V(role). Worked out unless it is given.
+    description: What the run will manage. Each has V(resource), V(declared), V(role). The default is worked out.
     type: list
     elements: dict
     default: []
   things:
     description:
-      - What a role has found in the run and will replace or remove, as V(file:/etc/x) and V(service:x.service). What a
-        role declares is kept without this. The action plugin makes O(resources) of it.
+      - What a role has found in the run and will replace or remove, such as V(file:/etc/x) and V(service:x.service).
+        The action plugin adds it to O(resources). What a role declares is kept without this.
     type: list
     elements: str
     default: []
   roles:
-    description: Keep what these roles replace, and no others. All of the running playbook's without it.
+    description: Keep only what these roles replace. The default is all roles of the running playbook.
     type: list
     elements: str
     default: []
   copy:
-    description: The record as the controller has it, compressed, in base64. Set by the action plugin.
+    description: The record as the controller has it, compressed, in base64. The action plugin sets it.
     type: str
     default: ''
   most_mib:
-    description: How much content of files is kept in one run, in MiB. What is more is refused, the largest file first.
+    description: How much content of files one run keeps, in MiB. If it is more, the largest files are refused.
     type: int
     default: 512
   lost_ok:
-    description: Go on where something cannot be kept.
+    description: Whether to go on when something cannot be kept.
     type: bool
     default: false
   role:
-    description: The role that is given back.
+    description: The role to give back.
     type: str
     default: ''
   fingerprint:
-    description: Of the plan that is carried out, as V(planned) returned it. Another plan is refused.
+    description: The fingerprint of the plan to carry out, as V(planned) returned it. Another plan is refused.
     type: str
     default: ''
   changed_ok:
-    description: Put back, too, what others changed since the last rollout. Their change is lost.
+    description: Whether to put back also what others changed since the last rollout. Their change is lost then.
     type: bool
     default: false
 attributes:
-  check_mode: {support: full, description: Tells what would be kept. V(given_back) is skipped.}
+  check_mode: {support: full, description: Says what would be kept. V(given_back) is skipped.}
   diff_mode: {support: none, description: Contents are not shown.}
 requirements:
   - Python 2.7, or 3.6 or later, on the node. Nothing else.
@@ -87,7 +86,7 @@ EXAMPLES = r'''
   hal_originals:
     state: kept
 
-- name: Keep firewalls that will be stopped, which were found in the run
+- name: Keep a firewall that was found in the run and will be stopped
   hal_originals:
     state: kept
     things: [service:iptables.service]
@@ -95,7 +94,7 @@ EXAMPLES = r'''
 
 RETURN = r'''
 kept:
-  description: What was kept now, as names of things. With O(state=planned) how many things the role has.
+  description: Names of the things that were kept now. With O(state=planned), how many things the role has.
   returned: state is kept
   type: list
   elements: str
@@ -106,7 +105,7 @@ lost:
   type: list
   elements: str
 uncovered:
-  description: Tasks that decide in the run what they change; what they replace is not kept.
+  description: Tasks that decide in the run what they change. What they replace is not kept.
   returned: state is kept, by the action plugin
   type: list
   elements: str
@@ -116,12 +115,12 @@ originals:
   type: list
   elements: dict
 steps:
-  description: What would be done, as pairs of thing and words.
+  description: What would be done, as pairs of a thing and words.
   returned: state is planned
   type: list
   elements: list
 changed_since:
-  description: What others changed since the last rollout, one a line; it would be lost.
+  description: What others changed since the last rollout and would be lost, one a line.
   returned: state is planned
   type: list
   elements: str
@@ -131,7 +130,7 @@ serving:
   type: list
   elements: str
 fingerprint:
-  description: Of the plan.
+  description: The fingerprint of the plan.
   returned: state is planned
   type: str
 done:

@@ -11,18 +11,18 @@ DOCUMENTATION = r"""
 module: hal_package_mirror
 short_description: Mirror the packages of a lock file
 description:
-  - Gets the named files of package repositories, and no others, into a pool; each is kept only when size, checksum and
-    the signature by the locked key are right. What an interrupted run left is gone on with.
-  - Makes a snapshot of them with metadata of its own and lets the link C(current) lead to it, at once. When anything is
+  - Fetches the named files of package repositories, and no others, into a pool. Keeps a file only if its size, its
+    checksum and its signature by the locked key are right. Continues what an interrupted run left.
+  - Makes a snapshot of them with metadata of its own, and switches the link C(current) to it at once. If anything is
     wrong, the old snapshot stays current.
-  - One call for all packages; M(ansible.builtin.get_url) would be one for each.
+  - Takes one call for all packages; M(ansible.builtin.get_url) would take one for each.
 options:
   folder:
-    description: Where the mirror is; it has to exist.
+    description: The folder of the mirror. It has to exist.
     type: path
     required: true
   digest:
-    description: Name of what is locked; a snapshot is called so.
+    description: The digest of what is locked. It is the name of the snapshot.
     type: str
     required: true
   trees:
@@ -31,9 +31,9 @@ options:
     elements: dict
     required: true
     suboptions:
-      repository: {description: Its id., type: str, required: true}
+      repository: {description: The repository's id., type: str, required: true}
       arch: {description: Its architecture., type: str, required: true}
-      url: {description: Where its files are; http, https, ftp or file., type: str, required: true}
+      url: {description: "Where its files are; http, https, ftp or file.", type: str, required: true}
       packages:
         description: Files below url.
         type: list
@@ -43,7 +43,7 @@ options:
           file: {description: Path below url., type: str, required: true}
           size: {description: Bytes., type: int, required: true}
           sha256: {description: Checksum., type: str, required: true}
-          key: {description: Id of the key that signed it; 16 hex digits., type: str, required: true}
+          key: {description: Id of the key that signed it (16 hex digits)., type: str, required: true}
   keys:
     description: Signing keys.
     type: list
@@ -58,7 +58,7 @@ options:
     type: str
     default: createrepo_c
   keep:
-    description: How many old snapshots stay.
+    description: How many old snapshots to keep.
     type: int
     default: 2
   timeout_seconds:
@@ -67,7 +67,7 @@ options:
     default: 60
 author: [HAL toolkit]
 attributes:
-  check_mode: {support: full, description: Says whether the locked packages are published; fetches nothing.}
+  check_mode: {support: full, description: Says whether the locked packages are published. Fetches nothing.}
   diff_mode: {support: none, description: There is nothing to read in packages.}
 """
 
@@ -92,7 +92,7 @@ fetched:
   type: int
   returned: success
 fetched_bytes:
-  description: How many bytes of them came in this run.
+  description: How many bytes of them this run fetched.
   type: int
   returned: success
 faults:

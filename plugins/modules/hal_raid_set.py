@@ -11,30 +11,31 @@ DOCUMENTATION = r"""
 module: hal_raid_set
 short_description: Make or assemble the declared RAID sets of a node
 description:
-  - Reads what is on the disks first. What exists is assembled, never made again; what is only watched is left alone.
-  - Disks that hold anything are never touched without the code of exactly what is on them; the failure shows both.
-  - An interrupted run continues where it stopped.
+  - Reads what is on the disks first. Assembles what exists, and never makes it again. Leaves alone what is only
+    watched.
+  - Never touches a disk that holds anything without the code of exactly what is on the disks. The failure shows both.
+  - Continues an interrupted run where it stopped.
 options:
   node:
-    description: Name of the node; it is written on the members of its arrays.
+    description: Name of the node. It is written on the members of its arrays.
     type: str
     required: true
   sets:
-    description: What is declared, from the lookup C(hal_storage).
+    description: The declared sets, from the lookup C(hal_storage).
     type: list
     elements: dict
     required: true
   create_ok:
-    description: Whether sets may be made of empty disks.
+    description: Whether to make sets of empty disks.
     type: bool
     default: false
   confirm:
-    description: The code that an earlier run has shown, to erase what it showed.
+    description: The code that an earlier run showed, to erase what it showed.
     type: str
     default: ""
 author: [HAL toolkit]
 attributes:
-  check_mode: {support: full, description: Says what would be done, and changes nothing.}
+  check_mode: {support: full, description: "Says what would be done, and changes nothing."}
   diff_mode: {support: none, description: The steps are in C(steps).}
 """
 
@@ -48,7 +49,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was done, or in check mode would be next.
+  description: What was done, or what would be next in check mode.
   type: list
   returned: always
 file_systems:
@@ -60,7 +61,7 @@ arrays:
   type: list
   returned: always
 other_arrays:
-  description: The ARRAY lines of C(/etc/mdadm.conf) that are of none of C(arrays), as they are there.
+  description: The ARRAY lines of C(/etc/mdadm.conf) for arrays that are not in C(arrays), as they are there.
   type: list
   returned: always
 erased:

@@ -11,17 +11,17 @@ DOCUMENTATION = r"""
 module: hal_reboot
 short_description: Drain a node for its reboot, and give it back
 description:
-  - C(playbooks/reboot.yml) calls it, delegated to the node where slurmctld runs. The play reboots the node and checks
-    it in between. docs/operations.md is the runbook.
-  - The reason of a drain says whose it is. A drain of the health check becomes ours. One of somebody else stays, and
+  - C(playbooks/reboot.yml) calls it, delegated to the node where slurmctld runs. The play itself reboots the node and
+    checks it in between. C(docs/operations.md) is the runbook.
+  - The reason of a drain says whose it is. A drain of the health check becomes ours. Somebody else's drain stays, and
     the node has it again at the end.
 options:
   step:
     description:
-      - C(plan) shows what would be done to I(nodes), and refuses to drain all of them when too few would be left.
-      - C(drain) drains the node of this play and waits until it has no jobs.
-      - C(start) waits until its slurmd has registered since the boot.
-      - C(return) gives it back, and waits until slurmctld sends it jobs.
+      - C(plan) shows what would be done to I(nodes). It refuses to drain any of them if too few nodes would be left.
+      - C(drain) drains the node of this play, and waits until it has no jobs.
+      - C(start) waits until the node's slurmd has registered since the boot.
+      - C(return) gives the node back, and waits until slurmctld sends it jobs.
     type: str
     choices: [plan, drain, start, return]
     required: true
@@ -31,7 +31,7 @@ options:
     elements: str
     default: []
   in_slurm:
-    description: For C(plan), those of them that may have jobs.
+    description: For C(plan), those of I(nodes) that may have jobs.
     type: list
     elements: str
     default: []
@@ -39,11 +39,11 @@ options:
     description: For C(start) and C(return), what the step before returned.
     type: dict
   reason:
-    description: The reason of the drain, which C(hal-reboot) begins.
+    description: The reason of the drain. C(hal-reboot) is put before it.
     type: str
     default: playbooks/reboot.yml
   keep:
-    description: How many other nodes have to stay for jobs. Each partition keeps half of its nodes, but no more.
+    description: How many other nodes have to stay for jobs. Of each partition that many stay, but at most half.
     type: int
     default: 0
   wait_seconds:
@@ -51,17 +51,17 @@ options:
     type: float
     default: 172800
   poll_seconds:
-    description: How often Slurm is asked whether they have.
+    description: How often to ask Slurm whether they have.
     type: float
     default: 20
 author: [HAL toolkit]
 attributes:
-  check_mode: {support: partial, description: C(plan) is for it. The other steps are skipped.}
+  check_mode: {support: partial, description: Only C(plan) runs. The other steps are skipped.}
   diff_mode: {support: none, description: The plan says what is done.}
 """
 
 EXAMPLES = r"""
-- name: Drain it and wait for its jobs
+- name: Drain the node and wait for its jobs
   hal_reboot:
     step: drain
     reason: new kernel
@@ -72,11 +72,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 msg:
-  description: The plan, how it ended, or what failed.
+  description: The plan, or how it ended, or what failed.
   type: str
   returned: with C(plan) and C(return), and when it failed
 record:
-  description: Where the node is, for the next step.
+  description: What the next step needs to know of the node.
   type: dict
   returned: with C(drain) and C(start), unless it failed
 """

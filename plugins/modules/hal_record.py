@@ -10,37 +10,38 @@ DOCUMENTATION = r'''
 module: hal_record
 short_description: Seal what a run managed on a node into the node's record
 description:
-  - Observes every resource that a run reached on the node and merges it into C(/var/lib/hal/record.json), which the
-    audit compares with.
+  - You need not call it from a play. The callback C(hal_provenance) calls it at the end of a run.
+  - Observes every resource that the run reached on the node, and merges it into C(/var/lib/hal/record.json). The audit
+    compares the node with that record.
   - What the run did not reach keeps its older entry. An entry whose task is gone becomes orphaned.
-  - The record is replaced as a whole or not at all, belongs to root alone, and holds no secret - of files that not
+  - The record is replaced as a whole or not at all. Only root can read it. It holds no secret; of files that not
     everybody may read it has keyed hashes.
-  - The callback C(hal_provenance) calls it at the end of a run. There is no need to call it from a play.
-  - The format of the record is in C(docs/audit.md).
+  - C(docs/audit.md) describes the format of the record.
 options:
   node:
-    description: Name of the node in the inventory. A record of another node is put aside, and a new one begun.
+    description: Name of the node in the inventory. A record of another node is put aside, and a new one is begun.
     type: str
     required: true
   run:
     description:
-      - The run. V(id), V(commit), and V(started) and V(now), both as seconds since the epoch by the controller's clock.
-      - V(now) is when this was sent. The difference to the node's clock is taken out of V(windows) and V(changes).
-      - V(changes), as pairs of begin and end, is when tasks changed something. What was changed below C(/etc) and
-        C(/boot) at these times is kept as it is then, all else as it was kept.
+      - The run, with V(id), V(commit), V(started) and V(now). Times are seconds since the epoch by the controller's
+        clock.
+      - V(now) is when this was sent. V(windows) and V(changes) are corrected by the difference to the node's clock.
+      - V(changes), as pairs of begin and end, is when tasks changed something. What changed below C(/etc) and C(/boot)
+        at these times is kept as it is now, all else as it was kept before.
     type: dict
     required: true
   entries:
     description:
-      - What the run managed, in the order in which it did. Each has V(resource), V(declared), V(role), V(task),
-        V(source), V(secret), V(units), V(inputs_hash).
-      - V(changed) says whether its task changed something, default true. If not, then what is neither declared nor
-        as it was recorded is not recorded anew, so that the audit goes on telling it.
+      - What the run managed, in this order. Each has V(resource), V(declared), V(role), V(task), V(source), V(secret),
+        V(units), V(inputs_hash).
+      - V(changed) says whether its task changed something, default true. If it did not, what is neither declared nor as
+        recorded is not recorded anew, so that the audit goes on reporting it.
     type: list
     elements: dict
     default: []
   roles:
-    description: Of each role that was loaded its V(inputs_hash) and V(tasks), the ids of all its tasks.
+    description: For each role that was loaded, its V(inputs_hash) and V(tasks), the ids of all its tasks.
     type: dict
     default: {}
   reached:
@@ -49,7 +50,7 @@ options:
     elements: str
     default: []
   skipped:
-    description: Ids of the tasks that were skipped for a reason that may be another next time.
+    description: Ids of the tasks that were skipped for a reason that may be different next time.
     type: list
     elements: str
     default: []
@@ -65,12 +66,12 @@ options:
     default: []
   copy:
     description:
-      - The record as the controller has it, compressed, in base64. Taken up where the node's own is gone, damaged, or
+      - The record as the controller has it, compressed, in base64. It counts if the node's own is gone, damaged or
         older.
     type: str
     default: ''
   rollout:
-    description: The rollout that lets the node go when the record is written, see M(hal_rollout). Empty for none.
+    description: The rollout that releases the node when the record is written, see M(hal_rollout). Empty for none.
     type: str
     default: ''
 attributes:
@@ -102,7 +103,7 @@ EXAMPLES = r'''
 
 RETURN = r'''
 serial:
-  description: Which seal of this node's record it is, counted from 1.
+  description: The number of this seal of the node's record, counted from 1.
   returned: success
   type: int
   sample: 17
@@ -115,7 +116,7 @@ record:
   returned: success
   type: str
 problems:
-  description: What was wrong and did not keep the record from being written.
+  description: What was wrong, though the record could be written.
   returned: success
   type: list
   elements: str
@@ -126,7 +127,7 @@ observed:
   type: int
   sample: 42
 released:
-  description: Whether the node was held by O(rollout), and is not any more.
+  description: Whether O(rollout) held the node and has released it.
   returned: success
   type: bool
 '''

@@ -9,20 +9,21 @@ __metaclass__ = type
 DOCUMENTATION = r"""
 ---
 module: hal_reimage
-short_description: Show what a reimage of nodes would do, and with the code that confirms it, do it
+short_description: Show what a reimage of nodes would do, and do it with the code that confirms it
 description:
-  - C(playbooks/reimage.yml) is the one task that calls it; docs/reimage.md is the runbook.
+  - Only C(playbooks/reimage.yml) calls it. C(docs/reimage.md) is the runbook.
   - Without I(code) it looks and changes nothing. It asks BMCs which machines they have, the server for images and
-    records, Slurm for jobs, and returns the plan and its code.
+    records, and Slurm for jobs. It returns the plan and its code.
   - >-
-    With the code each node goes through the steps identity, drain, off, arm, boot, install, start, converge, gates, job
-    and return, from where its record says. A code of anything else is refused, and nothing is changed.
+    With the code, each node goes through the steps identity, drain, off, arm, boot, install, start, converge, gates,
+    job and return. It begins where its record says. If the code belongs to another plan, the module refuses it and
+    changes nothing.
   - >-
-    C(hal-reimage status) on the server has those at work, those whose turn has not come, and those that nobody drives
-    any more because the controller died. The same call goes on with them.
+    C(hal-reimage status) on the server shows the nodes at work, those whose turn has not come, and those that nobody
+    drives any more because the controller died. Make the same call again to go on with them.
   - >-
-    Nodes that are not compute or test nodes, whose profile does not say C(reimage: allowed), or on which the
-    installation itself stands, are refused.
+    Refuses a node that is not a compute or test node, whose profile does not say C(reimage: allowed), or on which the
+    installation itself stands.
 options:
   nodes:
     description: An expression of the model, such as C(hal05) or C(hal[05-08]). Never all nodes.
@@ -33,7 +34,7 @@ options:
     type: str
     default: ""
   settings:
-    description: How it is done, as C(playbooks/reimage.yml) puts it together from variables; all of them.
+    description: All settings, as C(playbooks/reimage.yml) puts them together from variables.
     type: dict
     required: true
 author: [HAL toolkit]

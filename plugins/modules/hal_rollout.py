@@ -10,16 +10,17 @@ DOCUMENTATION = r'''
 module: hal_rollout
 short_description: Hold a node for one rollout at a time
 description:
-  - Notes on the node which rollout holds it, and refuses a second one with who, where from and since when.
-  - A holder whose process is gone is replaced, where the same controller asks and can see that.
-  - A holder of another controller is replaced only with O(take_over).
-  - The callback C(hal_rollout) calls it when a rollout begins and ends. Plays only ask, with O(state=free).
-  - "How it is used: C(docs/operations.md), Two rollouts at once."
+  - Notes on the node which rollout holds it. Refuses a second rollout, and says who holds the node, from where, and
+    since when.
+  - In a play, use only O(state=free). The callback C(hal_rollout) uses the other states when a rollout begins and ends.
+  - Replaces a holder whose process is gone, if the same controller asks and can see that. Replaces a holder of another
+    controller only with O(take_over).
+  - "How you use it: C(docs/operations.md), Two rollouts at once."
 options:
   state:
     description:
       - V(held) holds the node for the rollout O(holder).
-      - V(released) lets it go, if O(run) holds it.
+      - V(released) releases the node, if O(run) holds it.
       - V(free) changes nothing, and fails while a rollout holds the node.
     type: str
     choices: [held, released, free]
@@ -30,17 +31,17 @@ options:
         V(command).
     type: dict
   run:
-    description: The rollout that lets go.
+    description: The rollout that releases the node.
     type: str
     default: ''
   former:
-    description: The mark of a holder that is over, as this module returned it. Set by the action plugin.
+    description: The mark of a holder that has ended, as this module returned it. The action plugin sets it.
     type: str
     default: ''
   take_over:
     description:
-      - Replace a holder that cannot be seen from here, such as one of a controller that is gone.
-      - With O(state=free), count the node as free then.
+      - Whether to replace a holder that cannot be seen from here, such as one of a controller that is gone.
+      - With O(state=free), whether to count the node as free then.
     type: bool
     default: false
 attributes:

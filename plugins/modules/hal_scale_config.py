@@ -11,47 +11,47 @@ DOCUMENTATION = r"""
 module: hal_scale_config
 short_description: Set attributes of a Spectrum Scale cluster, by class of nodes
 description:
-  - Runs on a node that may change the cluster. Compares what C(mmlsconfig) shows with what is declared, a class at a
-    time, and calls C(mmchconfig) once for each list of nodes and flag, never for what is right already.
-  - Attributes that a running daemon takes over at once are set with C(-i). The others wait for the next start of the
-    daemon of each node, and are returned in C(pending). No daemon is ever restarted here.
-  - An attribute that is declared for the cluster or for a class, and that somebody set on single nodes of a class, gets
-    its declared value there again. Nodes of no class are left alone, and so are attributes that nobody declared;
-    C(by_hand) names those that nodes of a class have of their own.
+  - Runs on a node that may change the cluster. Compares what C(mmlsconfig) shows with what is declared, class by class.
+    Calls C(mmchconfig) once for each list of nodes and flag, never for what is right already.
+  - Sets attributes that a running daemon takes over at once with C(-i). The others wait for the next start of each
+    node's daemon, and are returned in C(pending). No daemon is ever restarted here.
+  - If somebody has set a declared attribute (of the cluster or of a class) on single nodes of a class, those nodes get
+    the declared value again. Nodes of no class are left alone. So are attributes that nobody declared; C(by_hand) names
+    those that nodes of a class have of their own.
   - Nodes of a class that are not in the cluster (yet) are left out, and returned in C(missing).
-  - A value that somebody else has set is never overwritten before it was shown. The failure, in check mode as well,
-    shows all of these and a code that accepts exactly them in I(confirm), and nothing is changed. Values that an
-    earlier rollout has declared are ours; C(/var/lib/hal/spectrum_scale/set.json) remembers them.
-  - A call of C(mmchconfig) that takes long is not stopped. The module fails then, and fails at once while one runs.
+  - Never overwrites a value that somebody else has set before you have seen it. It fails, in check mode as well, and
+    changes nothing. The failure shows all such values and a code; I(confirm) with this code accepts exactly them.
+    Values that an earlier rollout declared are ours; C(/var/lib/hal/spectrum_scale/set.json) remembers them.
+  - Fails when a call of C(mmchconfig) takes too long, but does not stop it. While one runs, the module fails at once.
 options:
   attributes:
-    description: Of the whole cluster, by name. Null is the default again (C(DEFAULT)).
+    description: Attributes of the whole cluster, by name. Null sets the default again (C(DEFAULT)).
     type: dict
     default: {}
   classes:
-    description: By name of the class, C(nodes), a list of names, and C(attributes) for these. A node is in one class.
+    description: By name of the class, C(nodes) (a list of names) and their C(attributes). A node is in one class.
     type: dict
     default: {}
   addresses:
-    description: By name of a node of I(classes), addresses by which the cluster may know it instead.
+    description: By name of a node of I(classes), other addresses by which the cluster may know it.
     type: dict
     default: {}
   report_only:
-    description: Classes of I(classes) that are compared and never changed; what differs is in C(differences).
+    description: Classes of I(classes) that are only compared. What differs is in C(differences).
     type: list
     elements: str
     default: []
   unchecked:
-    description: Attributes that are set though this module does not know them.
+    description: Attributes to set though this module does not know them.
     type: list
     elements: str
     default: []
   confirm:
-    description: The code that an earlier run has shown, to overwrite what it showed.
+    description: The code that an earlier run showed, to overwrite what it showed.
     type: str
     default: ""
   added:
-    description: Whether the nodes of I(classes) were just added to the cluster, so that nobody has set anything there.
+    description: Whether the nodes of I(classes) were just added to the cluster. Then nobody has set anything there.
     type: bool
     default: false
 author: [HAL toolkit]
@@ -61,7 +61,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Set what the cluster and its clients are tuned with
+- name: Tune the cluster and its clients
   hal_scale_config:
     attributes: {autoload: true}
     classes:
@@ -72,15 +72,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changes:
-  description: By class, what was set, one line each; the cluster is C(cluster).
+  description: By class, what was set, one line each. The cluster itself is C(cluster).
   type: dict
   returned: always
 pending:
-  description: By class, those of the lines that wait for the next start of the daemon.
+  description: By class, the lines that wait for the next start of the daemon.
   type: dict
   returned: always
 differences:
-  description: By class of I(report_only), what is otherwise than declared.
+  description: By class of I(report_only), what is not as declared.
   type: dict
   returned: always
 missing:
@@ -89,12 +89,12 @@ missing:
   elements: str
   returned: always
 by_hand:
-  description: What nodes of a class have and nobody declared.
+  description: What nodes of a class have, and nobody declared.
   type: list
   elements: str
   returned: always
 others:
-  description: What would be overwritten, or was, and somebody else had set, one line each.
+  description: What somebody else had set and would be overwritten, or was, one line each.
   type: list
   elements: str
   returned: always

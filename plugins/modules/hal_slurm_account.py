@@ -11,13 +11,13 @@ DOCUMENTATION = r"""
 module: hal_slurm_account
 short_description: Keep QOS, accounts and users of Slurm as declared
 description:
-  - Reads everything with four C(sacctmgr show) queries, five where coordinators are declared, and runs one C(sacctmgr)
+  - Leaves a value as it is if its key is not given, and clears it if the key is null.
+  - Leaves alone what the database has and nobody declared, and returns it in C(unmanaged). C(state=absent) deletes.
+  - Reads everything with four C(sacctmgr show) queries (five if coordinators are declared), and runs one C(sacctmgr)
     command for each difference.
-  - A key that an entry does not have is left as it is; a key with the value null is cleared.
-  - What the database has and nobody declared is returned in C(unmanaged) and left alone; C(state=absent) deletes.
 options:
   cluster:
-    description: ClusterName of slurm.conf. It is added to the database when it is not there.
+    description: ClusterName of slurm.conf. It is added to the database if it is not there.
     type: str
     required: true
   qos:
@@ -67,7 +67,7 @@ steps:
   elements: str
   returned: always
 unmanaged:
-  description: What is in the database and not declared; lists qos, accounts, users.
+  description: What is in the database and not declared, in the lists qos, accounts and users.
   type: dict
   returned: always
 """

@@ -11,46 +11,47 @@ DOCUMENTATION = r"""
 module: hal_slurm_daemon
 short_description: Run a Slurm daemon with the configuration that its files hold
 description:
-  - Compares the configuration that the running daemon read with its files, says for every difference what it needs
-    (nothing, a reconfigure, a restart) and does the least that is needed.
-  - A restart is done only if I(restart_ok) is true or no job runs that it could hurt (on this node for slurmd, in the
-    cluster for slurmctld). A change that would lose jobs waits until there is none that it would lose, running or
-    waiting, whatever I(restart_ok) says.
-  - What is not allowed now is returned as C(pending); the daemon goes on with the configuration it has, and its files
-    stay as they are. New files wait in I(staged_dir), and are put in place when the daemon takes them, not before.
-  - A stopped daemon is unmasked, enabled and started. If it has jobs of which the new files would lose some, it is
-    started with the files that it had.
-  - A slurmd whose node slurmctld set DOWN because it did not answer is restarted by the same rules: then it registers.
-  - What the daemon runs with is known from copies in I(record_dir), which a drop-in of its unit writes at every start
-    and this module after a reconfigure. Without valid copies, as on a machine that was configured otherwise, it is what
-    the files say that are older than the daemon. Of files that are newer, what slurmctld shows counts for slurmctld;
-    what slurmd has read is not known, which counts as a change that loses jobs. Then I(restart_ok) counts for nothing
-    while jobs run.
+  - Compares the configuration that the running daemon has read with its files. Says for every difference what it needs
+    (nothing, a reconfigure, a restart), and does the least that is enough.
+  - Restarts only if I(restart_ok) is true, or if no job runs that a restart could hurt (on this node for slurmd, in the
+    cluster for slurmctld).
+  - A change that would lose jobs waits until there is no such job, running or waiting, whatever I(restart_ok) says.
+  - New files wait in I(staged_dir), and are put in place when the daemon takes them, not before. What is not allowed
+    now is returned as C(pending). Until then the daemon keeps its configuration, and its files stay as they are.
+  - A stopped daemon is unmasked, enabled and started. If the new files would lose some of its jobs, it is started with
+    the files that it had.
+  - If slurmctld set this node DOWN because it did not answer, slurmd is restarted by the same rules, and registers
+    again.
+  - Copies in I(record_dir) tell what the daemon has read. A drop-in of its unit writes them at every start, this module
+    after a reconfigure.
+  - A machine that was configured otherwise has no valid copies. Then files that are older than the daemon count as
+    read. Of newer files, slurmctld has read what it shows. What slurmd has read is not known, and counts as a change
+    that loses jobs; while jobs run, I(restart_ok) does not help then.
 options:
   name:
-    description: The daemon; its unit has the same name.
+    description: The daemon. Its unit has the same name.
     type: str
     required: true
     choices: [slurmctld, slurmd, slurmdbd]
   files:
-    description: Configuration files that it reads, by full path.
+    description: Full paths of the configuration files that it reads.
     type: list
     elements: path
     required: true
   staged_dir:
-    description: Directory in which the new I(files) wait, by the same names. Not used for slurmdbd.
+    description: Directory in which the new I(files) wait, with the same names. Not used for slurmdbd.
     type: path
   unit_files:
-    description: Drop-ins of its unit. One that is newer than the daemon needs a restart.
+    description: Drop-ins of its unit. If one is newer than the daemon, the daemon needs a restart.
     type: list
     elements: path
     default: []
   record_dir:
     description:
-      - Directory with the copies of I(files) as the daemon read them. Not used for slurmdbd, whose file has a password.
+      - Directory with copies of I(files) as the daemon read them. Not used for slurmdbd, whose file has a password.
     type: path
   version:
-    description: Slurm's version, for the rules on what needs a restart.
+    description: Slurm's version. It decides what needs a restart.
     type: str
     required: true
   node:
@@ -63,35 +64,34 @@ options:
   phase:
     description:
       - C(apply) does what is needed.
-      - C(plan), for slurmctld, only says what C(apply) would do now. The nodes and C(apply) get its I(action) as
-        I(announced), so that all of them keep to one decision.
-      - C(stop_first), for slurmd, only stops it where slurmctld is about to (re)start with another line for this node
-        (C(apply) starts it again). A slurmd that registers with the old line would get its node drained.
+      - C(plan), for slurmctld, only says what C(apply) would do now. Give its C(action) to the nodes and to C(apply) as
+        I(announced), so that all keep to one decision.
+      - C(stop_first), for slurmd, only stops slurmd if slurmctld is about to (re)start with another line for this node.
+        C(apply) starts it again. If it registered with the old line, slurmctld would drain the node.
     type: str
     choices: [apply, plan, stop_first]
     default: apply
   announced:
     description:
-      - The I(action) that C(plan) returned on the controller in this run. An announced restart is done though jobs
-        began since, unless it would lose them; one that was not announced is not done.
+      - The C(action) that C(plan) returned on the controller in this run. An announced restart is done even if jobs
+        began since, unless it would lose them. A restart that was not announced is not done.
     type: str
     choices: [nothing, start, reconfigure, restart]
   planned:
     description:
-      - In check mode, the files that the run would write, as C(files) of M(hal_files); those of I(staged_dir), I(files)
-        and I(unit_files) are taken for what is there. One without C(content) changes, and nobody says to what.
-      - Ignored otherwise.
+      - For check mode only, the files that the run would write, like C(files) of M(hal_files). Those of I(staged_dir),
+        I(files) and I(unit_files) count as written. A file without C(content) changes, but nobody says to what.
     type: list
     elements: dict
     default: []
   wait_seconds:
-    description: How long a started daemon may take until it answers, and slurmctld until it has heard of a slurmd.
+    description: How long a started daemon may take to answer, and slurmctld to hear of a slurmd.
     type: int
     default: 45
 author: [HAL toolkit]
 attributes:
   check_mode: {support: full, description: Says what would be done and changes nothing.}
-  diff_mode: {support: full, description: Shows what happens to the daemon for which line.}
+  diff_mode: {support: full, description: "Shows what happens to the daemon, and because of which line."}
 """
 
 EXAMPLES = r"""
@@ -109,7 +109,7 @@ EXAMPLES = r"""
 RETURN = r"""
 action:
   description:
-    - What was done (or would be, in check mode and with C(plan)); nothing, start, reconfigure, restart or stop.
+    - What was done, or would be in check mode and with C(plan); nothing, start, reconfigure, restart or stop.
   type: str
   returned: always
 pending:
@@ -117,17 +117,17 @@ pending:
   type: str
   returned: always
 blocked:
-  description: Why that was not done now; empty when nothing is pending.
+  description: Why that was not done now. Empty when nothing is pending.
   type: str
   returned: always
 why:
-  description: One line for each reason; a configuration change names file, parameter, values, reason and Slurm's page.
+  description: One line for each reason. A configuration change names file, parameter, values, reason and Slurm's page.
   type: list
   elements: str
   returned: always
 foretold:
   description:
-    - For people, what would happen to the daemon and when, and then for which line of which file.
+    - For people. First what would happen to the daemon, and when; then because of which line of which file.
   type: list
   elements: str
   returned: in check mode, with C(apply)
@@ -141,7 +141,7 @@ placed:
   elements: str
   returned: always
 unit_changes:
-  description: What was changed on the unit; unmasked, enabled.
+  description: What was changed on the unit (unmasked, enabled).
   type: list
   elements: str
   returned: always

@@ -11,15 +11,16 @@ DOCUMENTATION = r"""
 module: hal_slurm_found
 short_description: Find what a rollout of Slurm would lose on this node
 description:
-  - Looks at what is there before anything is written, and returns a line for each thing that would be lost. It changes
-    nothing, and refuses nothing itself; the role does, for all nodes. On a new node it finds nothing.
-  - Found are an installed release other than I(version), a user slurm with another number that something here
-    belongs to, a declared number that is another's, a MariaDB that would not start with its log files, and an
+  - Looks at the node before anything is written, and returns a line for each thing that would be lost. On a new node it
+    finds nothing.
+  - Changes nothing, and refuses nothing itself. Role slurm refuses, for all nodes.
+  - Finds an installed release other than I(version), a user slurm with another number who owns something here, a
+    declared number that somebody else has, a MariaDB that would not start with its log files, and an
     AccountingStorageEnforce that shuts out users who have jobs.
-  - What could not be found out is a line, too.
+  - What it could not find out is a line, too.
 options:
   version:
-    description: The declared release, year.month.patch.
+    description: The declared release, as year.month.patch.
     type: str
     required: true
   uid:
@@ -27,23 +28,23 @@ options:
     type: int
     required: true
   gid:
-    description: The declared number of the group slurm, which is the user's.
+    description: The declared number of the user's group slurm.
     type: int
     required: true
   places:
-    description: Files and directories that are the user's where Slurm has run; those of C(slurm.conf) are known.
+    description: Files and directories that the user owns where Slurm has run, beside those of C(slurm.conf).
     type: list
     elements: path
     default: []
   log_file_mb:
-    description: The declared innodb_log_file_size in MB, on the node of the database.
+    description: On the node of the database, the declared innodb_log_file_size in MB.
     type: int
   enforce:
-    description: The declared AccountingStorageEnforce, on the node of slurmctld; empty for none.
+    description: On the node of slurmctld, the declared AccountingStorageEnforce. Empty for none.
     type: str
     default: ''
   users:
-    description: Names of users whom the policy declares, with an account or without.
+    description: Names of the users whom the policy declares, with an account or without.
     type: list
     elements: str
     default: []
@@ -53,7 +54,7 @@ options:
     default: false
 author: [HAL toolkit]
 attributes:
-  check_mode: {support: full, description: Does the same; nothing is changed in any mode.}
+  check_mode: {support: full, description: Does the same. It changes nothing in any mode.}
   diff_mode: {support: none, description: Nothing is changed.}
 """
 
@@ -69,12 +70,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 lost:
-  description: What would be lost, and the way on, a line each.
+  description: One line for each thing that would be lost, with the way on.
   type: list
   elements: str
   returned: always
 foreign_user:
-  description: Whether there is a user slurm that role slurm has not made, as its home and comment say.
+  description: Whether there is a user slurm whom role slurm has not made, judging by home and comment.
   type: bool
   returned: always
 """

@@ -9,10 +9,10 @@ __metaclass__ = type
 DOCUMENTATION = r"""
 ---
 module: hal_slurm_node
-short_description: Look at Slurm nodes, give them back
+short_description: Look at Slurm nodes, or give them back
 description:
-  - Runs where slurmctld runs; C(serving) on the node itself.
-  - FAIL is a drain, too. Who drains is C(hal_reboot), C(hal_reimage) and the health check.
+  - Runs where slurmctld runs; with C(serving), on the node itself.
+  - Does not drain nodes. M(hal_reboot), M(hal_reimage) and the health check do. FAIL counts as a drain, too.
 options:
   nodes:
     description: Names of nodes. One that Slurm does not know is left out of the result.
@@ -22,21 +22,22 @@ options:
   state:
     description:
       - C(seen) only looks.
-      - C(resumed) gives those back that are drained or down, whoever drained them.
-      - C(serving) waits until slurmctld has heard of them, and gives those back that slurmctld itself had set DOWN
-        because they did not answer, once they have registered. One that somebody else keeps from jobs by a drain, by
-        FAIL or by a reboot stays so; any other that takes no jobs is a failure, which says what is missing.
+      - C(resumed) gives back nodes that are drained or down, whoever drained them.
+      - C(serving) waits until slurmctld has heard of the nodes. If slurmctld itself had set a node DOWN because it did
+        not answer, the node is given back once it has registered.
+      - With C(serving), a node that somebody else keeps from jobs (by a drain, by FAIL or by a reboot) stays so. Any
+        other node that takes no jobs is a failure, which says what is missing.
     type: str
     choices: [seen, resumed, serving]
     default: seen
   slurm_user:
-    description: For C(serving), the SlurmUser of slurm.conf, who is behind what slurmctld itself sets.
+    description: For C(serving), the SlurmUser of slurm.conf. What slurmctld itself sets is under this name.
     type: str
     default: slurm
   wait_seconds:
     description:
-      - For C(serving), how long slurmctld may take until it has heard of a node; a limit for what hangs. slurmctld asks
-        a silent node once in a third of SlurmdTimeout.
+      - For C(serving), how long slurmctld may take to hear of a node. It is a limit for what hangs; slurmctld asks a
+        silent node once in a third of SlurmdTimeout.
     type: int
     default: 300
 author: [HAL toolkit]
@@ -60,18 +61,19 @@ EXAMPLES = r"""
 RETURN = r"""
 nodes:
   description:
-    - By name, after what was done; C(state) as Slurm writes it, C(usable), C(drained), C(down), C(failing), C(answers),
-      C(reason), C(by), C(since), C(slurmd_start), C(partitions), C(maintained) (in a reservation for maintenance),
-      C(reboot) (asked or issued), C(next_state) after that, C(away) (drained, or FAIL), and C(jobs) that are on it.
+    - The nodes by name, after what was done. Each has C(state) as Slurm writes it, C(usable), C(drained), C(down),
+      C(failing), C(answers), C(reason), C(by), C(since), C(slurmd_start), C(partitions), C(maintained) (in a
+      reservation for maintenance), C(reboot) (asked or issued), C(next_state) after that, C(away) (drained, or FAIL),
+      and C(jobs) that are on it.
   type: dict
   returned: always, but for C(serving)
 resumed:
-  description: The nodes that were given back (or would be, in check mode).
+  description: The nodes that were given back, or would be in check mode.
   type: list
   elements: str
   returned: with C(serving)
 missing:
-  description: In check mode, one line for each node that takes no jobs; without it that is a failure.
+  description: In check mode, one line for each node that takes no jobs. Without check mode that is a failure.
   type: list
   elements: str
   returned: with C(serving)

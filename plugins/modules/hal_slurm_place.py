@@ -11,35 +11,35 @@ DOCUMENTATION = r"""
 module: hal_slurm_place
 short_description: Put Slurm's new configuration in place where nothing depends on the present one
 description:
-  - New files wait in I(staged_dir). Where one of I(daemons) runs, or has jobs though it does not run (a saved state,
-    steps), they go on waiting. M(hal_slurm_daemon) puts them in place when the daemon takes them.
-  - Elsewhere they are put in place at once, as root's, readable for all. So it is on a node that is new, and on one
-    that has Slurm's commands alone.
+  - New files wait in I(staged_dir). They go on waiting if one of I(daemons) runs, or has jobs though it does not run (a
+    saved state, steps). M(hal_slurm_daemon) puts them in place when the daemon takes them.
+  - Otherwise, as on a new node or one that has only Slurm's commands, the module puts them in place at once. They
+    belong to root and are readable for all.
 options:
   files:
-    description: Configuration files, by full path, slurm.conf first.
+    description: Full paths of the configuration files, slurm.conf first.
     type: list
     elements: path
     required: true
   staged_dir:
-    description: Directory in which the new ones wait, by the same names.
+    description: Directory in which the new files wait, with the same names.
     type: path
     required: true
   daemons:
-    description: Those of this node that read the files.
+    description: The daemons of this node that read the files.
     type: list
     elements: str
     choices: [slurmctld, slurmd, slurmdbd]
     default: []
   read_elsewhere:
     description:
-      - SHA-1 of the slurm.conf that slurmctld, on a node that is not in this run, has read; C(none) where nobody knows.
+      - If slurmctld is on a node outside this run, SHA-1 of the slurm.conf that it has read; C(none) if nobody knows.
         Another slurm.conf waits, unless there is none in place.
     type: str
   planned:
     description:
-      - In check mode, the files that the run would write, as C(files) of M(hal_files); those of I(staged_dir) are taken
-        for what waits there. Ignored otherwise.
+      - For check mode only, the files that the run would write, like C(files) of M(hal_files). Those of I(staged_dir)
+        count as waiting there.
     type: list
     elements: dict
     default: []
@@ -64,7 +64,7 @@ placed:
   elements: str
   returned: always
 waits:
-  description: Why none was, in words; empty when they were.
+  description: Why no file was put in place, in words. Empty if the files were.
   type: str
   returned: always
 """

@@ -11,9 +11,9 @@ DOCUMENTATION = r"""
 module: hal_slurm_reservation
 short_description: Keep Slurm's reservations as declared
 description:
-  - Reads all reservations with one query and runs one C(scontrol) command for each difference.
-  - A reservation that is over is not made again; one that should have begun already begins now.
-  - Reservations that nobody declared are returned in C(unmanaged) and left alone; C(state=absent) deletes.
+  - Does not make a reservation again that is over. One that should have begun already begins now.
+  - Leaves alone reservations that nobody declared, and returns them in C(unmanaged). C(state=absent) deletes.
+  - Reads all reservations with one query, and runs one C(scontrol) command for each difference.
 options:
   reservations:
     description:

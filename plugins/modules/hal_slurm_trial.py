@@ -11,42 +11,42 @@ DOCUMENTATION = r"""
 module: hal_slurm_trial
 short_description: Let the installed Slurm read a new configuration before it replaces the old one
 description:
-  - Puts the texts into a private folder and starts the installed slurmctld there, as SlurmUser. The parameters that
-    would touch anything else are replaced first; controllers, ports, places, the database, programs and addresses of
-    nodes. slurmctld is ended as soon as it has read everything.
-  - On a compute node C(slurmd -G) reads the texts too. That is the part of slurmd that reads gres.conf and
-    cgroup.conf; it makes no cgroups and no sockets, and contacts nobody.
-  - Fails where Slurm refuses the texts, or would go on with something else than they say. The message has Slurm's own
-    line, and the place in the file that would have been written. Fails, too, where slurmctld ends or crashes before it
-    is ready and names no cause outside the texts.
-  - Does nothing where the files have these texts already, and where the daemon is not installed.
-  - What says nothing of the texts (a device that is not there, a daemon that does not end, no space for the private
-    folder) is a warning.
+  - Puts the texts into a private folder, starts the installed slurmctld there as SlurmUser, and ends it as soon as it
+    has read everything. Parameters that would touch anything else are replaced first (controllers, ports, places, the
+    database, programs, and addresses of nodes).
+  - On a compute node C(slurmd -G) reads the texts, too. That is the part of slurmd that reads gres.conf and
+    cgroup.conf. It makes no cgroups and no sockets, and contacts nobody.
+  - Fails if Slurm refuses the texts, or would go on with something else than they say. The message has Slurm's own
+    line, and the place in the file that would have been written.
+  - Fails, too, if slurmctld ends or crashes before it is ready, and names no cause outside the texts.
+  - Only warns of what says nothing about the texts (a device that is not there, a daemon that does not end, no space
+    for the private folder).
+  - Does nothing if the files have these texts already, or if the daemon is not installed.
 options:
   daemons:
-    description: Which daemons of this node read the files.
+    description: The daemons of this node that read the files.
     type: list
     elements: str
     choices: [slurmctld, slurmd]
     required: true
   files:
-    description: Configuration files with the texts that they are to have, all in one directory.
+    description: Configuration files with their new texts, all in one directory.
     type: list
     elements: dict
     required: true
     suboptions:
-      path: {type: path, required: true, description: Where it will be.}
+      path: {type: path, required: true, description: Where the file will be.}
       content: {type: str, required: true, description: The whole text.}
   node:
     description: This node's name in slurm.conf. Needed for slurmd.
     type: str
   wait_seconds:
-    description: After how many seconds a daemon that neither is ready nor has ended is stopped.
+    description: After how many seconds to stop a daemon that is not ready and has not ended.
     type: int
     default: 120
 author: [HAL toolkit]
 attributes:
-  check_mode: {support: full, description: Does the same; nothing is changed in any mode.}
+  check_mode: {support: full, description: Does the same. It changes nothing in any mode.}
   diff_mode: {support: none, description: Nothing is changed.}
 """
 

@@ -11,43 +11,44 @@ DOCUMENTATION = r"""
 module: hal_subids
 short_description: Write the declared ranges of /etc/subuid and /etc/subgid
 description:
-  - Every declared user gets the line C(uid:start:count), before the lines of others, which stay as they are.
-  - A user who is not enabled gets it with C(!) before it, as C(singularity config fakeroot --disable) writes it.
-    So that range is not given to somebody else by C(--add).
-  - A line that somebody disabled on the node stays disabled, unless I(enable_ok); I(disabled_here) names it.
-  - Nothing is written, and it fails with a line for each, when a line of somebody else, or the number of a local
-    account or group, is in a declared range.
-  - The locks of shadow-utils are held from reading to writing, so that a useradd at the same time loses no line, and
-    none of ours. Where nothing is to be written none is taken.
-  - At the controller, before the node is asked, the ranges are compared with those that were ever rolled out
-    (I(ledger)), and kept there.
+  - Gives every declared user the line C(uid:start:count), before the lines of others, which stay as they are.
+  - A user who is not enabled gets the line with C(!) before it, as C(singularity config fakeroot --disable) writes it,
+    so that C(--add) does not give the range to somebody else.
+  - A line that somebody disabled on the node stays disabled, unless I(enable_ok). C(disabled_here) names its user.
+  - Writes nothing and fails if somebody else's line, or the number of a local account or group, is in a declared range.
+    The message has a line for each.
+  - Holds the locks of shadow-utils from reading to writing, so that no line is lost to a useradd at the same time,
+    neither its line nor ours. Takes no lock if there is nothing to write.
+  - Before the node is asked, the controller compares the ranges with those that were ever rolled out (I(ledger)), and
+    keeps them there.
 options:
   users:
     description: >-
-      All users of users.yml, as the filter hal_slots gives them. Those without a slot have none of slot, start, count.
+      All users of users.yml, as the filter hal_slots returns them. A user without a slot has no slot, start or count.
     type: list
     elements: dict
     required: true
     suboptions:
       name: {type: str, required: true, description: Account.}
-      uid: {type: int, required: true, description: Its number.}
+      uid: {type: int, required: true, description: The account's number.}
       slot: {type: int, description: Which range.}
-      start: {type: int, description: First id of it.}
-      count: {type: int, description: How many ids.}
+      start: {type: int, description: The first id of the range.}
+      count: {type: int, description: How many ids it has.}
       enabled: {type: bool, required: true, description: Whether the user may use it.}
       retired: {type: bool, default: false, description: Whether the user has left.}
   ledger:
-    description: File at the controller that remembers which slot was given to whom. The node is not told.
+    description: File at the controller that remembers which slot was given to whom. The node does not get it.
     type: str
     required: true
   first:
     description: >-
-      Whether this is the node that a slot is written on before all others, whoever gives it. The ledger learns of the
-      slot when this node has it, and not when it refuses, because another checkout gave it to somebody else.
+      Whether this is the node that gets each slot before all others, whoever gives it. The ledger learns of a slot when
+      this node has it. If the node refuses, because another checkout gave the slot to somebody else, the ledger does
+      not learn of it.
     type: bool
     default: false
   enable_ok:
-    description: Whether lines that somebody disabled on the node are enabled again, where users.yml has them enabled.
+    description: Whether to enable lines again that somebody disabled on the node and users.yml has enabled.
     type: bool
     default: false
 author: [HAL toolkit]
@@ -65,7 +66,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 disabled_here:
-  description: Users who are enabled by users.yml, and whom somebody disabled on this node.
+  description: Users whom users.yml enables, and somebody disabled on this node.
   type: list
   elements: str
   returned: always

@@ -11,18 +11,17 @@ DOCUMENTATION = r"""
 module: hal_validate
 short_description: Ask roles what they refuse, before anything is changed
 description:
-  - Works out the argument specs of roles and their C(tasks/validate.yml) for all hosts, at the controller. No node is
-    contacted. What is refused ends the run with one line for each text, the nodes as a range.
-  - Outside of roles, as in C(playbooks/validate.yml), it asks each role that the running playbook lists under C(roles),
-    for the hosts of its play, within C(--limit), C(--tags) and C(--skip-tags). Of a role that these leave out only the
-    arguments are looked at, because Ansible checks them all the same. C(playbooks/validate.yml) alone is about
-    C(playbooks/site.yml).
-  - In a role it asks that role for the host of the task, unless it was asked before with the same variables. That was
-    not possible for what tasks import or include, for roles with a condition (C(when)), and for hosts that come into a
+  - Checks the arguments of roles, and works out their C(tasks/validate.yml), for all hosts at the controller. Contacts
+    no node. What a role refuses ends the run, with one line for each text and the nodes as a range.
+  - Outside of roles, use it with C(run_once), and register RV(asked) as C(hal_validated). In a role, use it as below.
+  - Outside of roles, it asks each role that the running playbook lists under C(roles), for the hosts of its play,
+    within C(--limit), C(--tags) and C(--skip-tags). If these leave a role out, it only looks at the role's arguments,
+    because Ansible checks them all the same. C(playbooks/validate.yml), started alone, is about C(playbooks/site.yml).
+  - In a role, it asks that role for the host of the task, unless it was asked before with the same variables. It could
+    not be asked before if tasks import or include it, if it has a condition (C(when)), or if the host comes into the
     run later.
-  - C(tasks/validate.yml) has tasks of ansible.builtin.assert, and ansible.builtin.debug for remarks, which become
-    warnings. Other tasks are refused.
-  - Outside of roles use it with C(run_once), and register RV(asked) as C(hal_validated). In a role use it as below.
+  - C(tasks/validate.yml) may only have tasks of ansible.builtin.assert, and of ansible.builtin.debug for remarks, which
+    become warnings. Other tasks are refused.
 author: [HAL toolkit]
 attributes:
   check_mode: {support: full, description: Changes nothing.}
@@ -43,11 +42,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 msg:
-  description: What is refused, a line each; else how many roles were asked.
+  description: What is refused, a line each. If nothing is, how many roles were asked.
   type: str
   returned: always
 asked:
-  description: For each role the hosts for which it need not be asked again in this run.
+  description: For each role, the hosts for which you need not ask it again in this run.
   type: dict
   returned: outside of roles
   sample: {time: [hal01, hal02]}

@@ -14,7 +14,7 @@ class RunOn(Protocol):
     """Gives what runs commands on a host."""
 
     def __call__(self, host: str, fresh: bool = False) -> Run:
-        """Return it; ``fresh``: by no connection that is open from before."""
+        """Return it; ``fresh``: over a new connection, not over one that is open."""
 
 
 @dataclass(frozen=True)

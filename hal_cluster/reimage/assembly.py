@@ -23,7 +23,7 @@ from hal_inventory.ranges import expand_list
 
 
 class Assembly:
-    """Puts the parts together. ReimageError where what they need is not there."""
+    """Puts the parts together. ReimageError if something that they need is missing."""
 
     def __init__(self, site: Site, connected: Connected) -> None:
         self.site, self.settings, self.connected = site, site.settings, connected
@@ -57,7 +57,7 @@ class Assembly:
         )
 
     def world(self) -> World:
-        """Return the real one."""
+        """Return the world of this site."""
         settings, connected = self.settings, self.connected
         controller = connected.run_on(settings.controllers[0]) if settings.controllers else None
         gres = {
@@ -128,10 +128,10 @@ class Assembly:
 
 
 class NoSlurm:
-    """A site without Slurm: no node is known to it."""
+    """A site without Slurm, which knows no node."""
 
     def see(self, node: str) -> SlurmNode:
-        """Nobody."""
+        """Nothing: Slurm does not know it."""
         return SlurmNode(known=False)
 
     def check_floors(self) -> dict[str, tuple[int, int]]:
@@ -157,7 +157,7 @@ class NoSlurm:
         return ""
 
     def proven(self, node: str, job: str) -> str | None:
-        """No job, which ended well."""
+        """No job: nothing that could have ended badly."""
         return ""
 
     def end_proof(self, node: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""BMCs, by hal_cluster.bmc: each call is a session of its own, and acts on the declared machine alone."""
+"""BMCs, by hal_cluster.bmc: each call is a session of its own, and acts only on the declared machine."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Machine:
 
 @dataclass
 class Bmcs:
-    """Implements world.Bmc. ``declared``: the model's nodes by serial number. ``turns``: when one is switched on."""
+    """Implements world.Bmc. ``declared``: the model's nodes by serial number. ``turns``: when a machine may go on."""
 
     machines: Mapping[str, Machine]
     declared: Mapping[str, str]
     limits: Limits
     turns: Turns
-    # pyghmi keeps its sessions in one place for the whole process, and not for several threads.
+    # pyghmi keeps all sessions of the process in one place, which is not made for several threads.
     _ipmi: threading.Lock = field(default_factory=threading.Lock)
 
     def identify(self, node: str) -> None:
@@ -48,11 +48,11 @@ class Bmcs:
         """Return whether it has power."""
         state = self._ask(node, lambda bmc: operations.power(bmc, self.limits))
         if state is Power.UNKNOWN:
-            raise Trouble(f"BMC of {node}: whether it has power: it does not know", passes=True)
+            raise Trouble(f"BMC of {node}: it does not know whether its machine has power", passes=True)
         return state is not Power.OFF
 
     def shut_down(self, node: str, may: Callable[[], None]) -> None:
-        """Shut down, and take the power away from what does not."""
+        """Shut a machine down; take its power away if it does not."""
         self._ask(node, lambda bmc: operations.shut_down(bmc, self.limits, force=True, may=may), sure=True)
 
     def network_once(self, node: str) -> None:
@@ -84,7 +84,7 @@ class Bmcs:
                     return asked(bmc)
                 finally:
                     bmc.close()
-        except (Conflict, ReimageError, Trouble):  # of who was asked whether it may be
+        except (Conflict, ReimageError, Trouble):  # raised by ``may``
             raise
         except BmcError as error:
             raise Trouble(str(error), passes=error.may_pass) from None

@@ -1,4 +1,4 @@
-"""How Ansible was called: rollouts of a reimage are called alike, and get into nodes as it does."""
+"""How Ansible was called: a reimage calls its rollouts alike, so they get into nodes as this call does."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PROMPTS = ("prompt", "prompt_ask_vault_pass")
 
 
 def problem() -> str:
-    """Return why a rollout of its own cannot be called as this run was: it would ask for a password. Else ""."""
+    """Return why a reimage cannot call its rollouts as it was called: they would ask for a password. Else ""."""
     if not (asks := _asks()):
         return ""
     cannot = f"reimage.yml rolls out by an ansible-playbook of its own, which cannot ask ({', '.join(asks)})"
@@ -48,7 +48,7 @@ def problem() -> str:
 
 
 def _asks() -> list[str]:
-    """Return what of this call, or of the configuration, wants to ask somebody for a password."""
+    """Return the options of this call that ask for a password, and those of the configuration."""
     options = [option for name, option in ASKS.items() if context.CLIARGS.get(name)]
     for secret in (*constants.DEFAULT_VAULT_IDENTITY_LIST, *(context.CLIARGS.get("vault_ids") or ())):
         if str(secret).split("@", 1)[-1] in PROMPTS:
@@ -58,7 +58,7 @@ def _asks() -> list[str]:
 
 
 def _instead(asks: Sequence[str]) -> str:
-    """Return the option that takes the same from a file."""
+    """Return the options that read the same passwords from files."""
     kinds = {"vault": "--vault-password-file", "become": "--become-password-file"}
     return " and ".join(
         dict.fromkeys(
@@ -69,9 +69,9 @@ def _instead(asks: Sequence[str]) -> str:
 
 
 def program(python: str) -> list[str]:
-    """Return how ansible-playbook is called as this one was, but for playbook, limit and variables.
+    """Return the argv of an ansible-playbook that is called as this one was, without playbook, limit and variables.
 
-    ``python``: the one that runs Ansible, whose ansible-playbook stands beside it.
+    ``python``: the one that runs Ansible; its ansible-playbook lies beside it.
     """
     argv = [python, str(Path(python).with_name("ansible-playbook"))]
     for source in context.CLIARGS.get("inventory") or ():
@@ -89,7 +89,7 @@ def program(python: str) -> list[str]:
 
 
 def _from_here(secret: str) -> str:
-    """Return a vault id whose file is found from any folder: the rollout is started in the project's."""
+    """Return a vault id whose file is found from any folder: the rollout starts in the project's."""
     *name, source = secret.split("@", 1)
     return "@".join([*name, unfrackpath(source, follow=False)])
 
@@ -105,7 +105,7 @@ def extra(loader: Any) -> dict[str, Any]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of such an ansible-playbook: this one's, which also writes how it ended."""
+    """Return the environment of that ansible-playbook: this one's, and a callback that writes how it ended."""
     kept = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
     enabled = [*constants.CALLBACKS_ENABLED, ENDED]
     return {

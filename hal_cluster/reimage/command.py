@@ -43,7 +43,7 @@ class Result:
 def reimage(asked: Asked, connected: Connected, world: World | None = None) -> Result:
     """Show the plan, or carry it out; ReimageError for what is refused, and then nothing was changed.
 
-    ``world``: another than the one that Ansible connects to.
+    ``world``: the one to act on, instead of the one that Ansible connects to.
     """
     settings = settings_of(asked.settings)
     site = Site(asked.nodes, settings, connected)
@@ -57,8 +57,8 @@ def reimage(asked: Asked, connected: Connected, world: World | None = None) -> R
     if asked.code and asked.code != code:
         raise ReimageError(
             f"{asked.code} is not the code of what would be done now: other nodes, another image, disk or serial "
-            "number, or it was used. Call it without reimage_code, read, and take the code that is shown then. "
-            "Nothing was changed"
+            "number, or it was used. Run the command without reimage_code, read the plan, and use the code that it "
+            "shows. Nothing was changed"
         )
     for node in shown:
         if node.last and node.last.state in (State.GOING, State.FAILED):
@@ -123,10 +123,9 @@ class _Begun:
 
 
 def _begun_together(last: Mapping[str, Record | None], code: str) -> _Begun:
-    """Return what an earlier call with this code has done already; without a code, with that of what is not through.
+    """Return what an earlier call with this code has done already; without a code, the call that is not through.
 
-    Nodes that are done or were aborted are left out of the rest. With all of them the code was used, and is worth
-    nothing.
+    Nodes that are done or were aborted are left out of the rest. If all are, the code was used and is worth nothing.
     """
     records = {name: record for name, record in last.items() if record is not None}
     unfinished = {record.run.code for record in records.values() if record.state in (State.GOING, State.FAILED)}
@@ -162,13 +161,13 @@ def _carried_out(
         parallel=settings.max_parallel,
         poll_seconds=settings.poll_seconds,
         go_on=run.go_on,
-        # Its record is written when its turn comes: what is not begun is as if nobody had asked.
+        # A node's record is written when its turn comes: until then it is as if nobody had asked.
         begin=lambda node: engine.confirm(plans[node], run),
         mark=world.store.driven,
         leave=world.rollout.leave,
         say=lambda line: connected.say(one_line(line)),
     )
-    world.store.driven(nodes)  # what would never succeed is known before anything is done
+    world.store.driven(nodes)  # a server that cannot do this says so before anything is done
     if isinstance(world.rollout, Playbooks):
         world.rollout.to_come = lambda kind: drive.to_come(Step(kind))
     records, others = drive.all(nodes)

@@ -1,6 +1,6 @@
-"""Nodes that are drained and given back by Slurm's own commands: a reimage and a reboot alike.
+"""Drains nodes and gives them back by Slurm's own commands, for a reimage and for a reboot.
 
-They run on the node where slurmctld runs. Whose a drain is and how many nodes stay: hal_node/slurm/drains.py.
+The commands run where slurmctld runs. hal_node/slurm/drains.py says whose a drain is and how many nodes stay.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ SECONDS = 30  # for one command
 
 
 class Draining:
-    """Implements world.Drains. Those of one process are decided one after the other; others are seen afterwards.
+    """Implements world.Drains. It decides the drains of one process one by one, and sees those of others afterwards.
 
     ``mark``: how the reasons of our drains begin, before a colon. ``floors``: how many nodes a partition keeps for
-    jobs; half of its nodes where it is not named. ``site``: how many nodes of all stay, and no partition that is not
-    named keeps more; None where nobody asks for that.
+    jobs; half of its nodes where it is not named. ``site``: how many of all nodes stay; a partition that is not
+    named keeps no more than that. None: nobody asks for that.
     """
 
     def __init__(
@@ -72,9 +72,10 @@ class Draining:
         return self._too_few(nodes, self._all())
 
     def drain(self, node: str, reason: str) -> str:
-        """Drain a node, unless it is; a drain of the health check becomes ours. Return "" or why not now.
+        """Drain a node that is not drained; a drain of the health check becomes ours. Return "" or why not now.
 
-        Another controller may have drained at the same moment: when too few are left then, it is taken back.
+        Another controller may have drained another node at the same moment. If too few are left then, this drain is
+        taken back.
         """
         with self._deciding:
             nodes = self._nodes(node)
@@ -87,14 +88,17 @@ class Draining:
             return self._after_all(node, reason, before)
 
     def give_back(self, node: str, stays: str) -> None:
-        """Have a node serve jobs again. ``stays``: the reason for which it stays drained instead, unless it is."""
+        """Have a node serve jobs again.
+
+        ``stays``: a reason to keep it drained instead; a node that is drained keeps the reason that it has.
+        """
         if stays:
             self._stay_away(node, stays)
         elif resumable(self._nodes(node)[node]):
             self._resume(node)
 
     def _ask(self, *argv: str, fine: str = "", zone: str = "") -> str:
-        """Return what a command prints; Trouble with its last line when it fails, but for words that are fine."""
+        """Return what a command prints; Trouble with its last line when it fails, unless its words are ``fine``."""
         settings = ["LC_ALL=C", *([f"TZ={zone}", "SLURM_TIME_FORMAT=standard"] if zone else [])]
         done = self._run(["env", *settings, "timeout", str(SECONDS), *argv])
         said = (done.err or done.out).strip().splitlines()
@@ -114,7 +118,7 @@ class Draining:
             raise Trouble(f'"{node}" is not the name of one node')
         text = self._ask("scontrol", "--oneliner", "show", "node", node, fine="Node .* not found")
         entries = [entry for entry in map(read_node, text.splitlines()) if entry and entry["name"] == node]
-        if not entries and "not found" not in text:  # what is no answer does not say that there are no jobs
+        if not entries and "not found" not in text:  # an answer that cannot be read does not say that there are no jobs
             raise Trouble(f"scontrol show node {node}: no answer that can be read: {reason_line(text)!r}", passes=True)
         return entries[0] if entries else None
 
@@ -130,9 +134,9 @@ class Draining:
         return nodes
 
     def _after_all(self, node: str, reason: str, before: dict[str, Any]) -> str:
-        """Look once more whether a node may be away that was just drained; return why not, and give it back.
+        """Look once more whether a node that was just drained may be away. If not, give it back and return why.
 
-        It stays away when its reboot was issued, it is down, or the drain is somebody's by now.
+        It is not given back if its reboot was issued, if it is down, or if the drain is somebody else's by now.
         """
         refused = self._too_few([node], {**self._nodes(node), node: before})
         if refused:
@@ -150,7 +154,7 @@ class Draining:
         self._ask("scontrol", "update", f"NodeName={node}", f"State={state}", f"Reason={reason_line(reason)}")
 
     def _stay_away(self, node: str, reason: str) -> None:
-        """Drain a node that takes jobs; who drained it already keeps his reason."""
+        """Drain a node that takes jobs; a node that is drained keeps its reason."""
         if not away(self._nodes(node)[node]):
             self._drain(node, reason)
 
@@ -158,7 +162,7 @@ class Draining:
         try:
             self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
         except Trouble:
-            if resumable(self._nodes(node)[node]):  # else somebody else gave it back just now
+            if resumable(self._nodes(node)[node]):  # if not, somebody else has just given it back
                 raise
 
 

@@ -1,4 +1,4 @@
-"""Drives nodes through the engine: so many at a time, each in its thread, and no new one after one has failed."""
+"""Drives nodes through the engine: some at a time, each in its thread. After a failure no other node begins."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MARK_SECONDS = 60
 """How often the management node is told which nodes are being driven, however long one look at one of them takes."""
 
 LOOK_SECONDS = 3600
-"""One that takes longer hangs: nobody is told any more that its node is driven. The longest, at a machine that does not
-shut down, takes 17 min."""
+"""A look that takes longer hangs: the management node is no longer told that its node is driven. The longest, at a
+machine that does not shut down, takes 17 min."""
 
 Answer = TypeVar("Answer")
 
@@ -65,12 +65,12 @@ class Drive:
         self._records: dict[str, Record] = {}
 
     def to_come(self, step: Step) -> int:
-        """Return how many nodes are on their way to a step; one that still has its jobs is not: that may take long."""
+        """Return how many nodes are on their way to a step, without those that still have jobs: these may take long."""
         here = list(self._steps.values())
         return sum(1 for at in here if before(Step.DRAIN, at) and before(at, step))
 
     def all(self, nodes: Sequence[str]) -> tuple[dict[str, Record], dict[str, str]]:
-        """Return the last record of each node, and of those that are in other hands or were not begun, why."""
+        """Drive nodes; return the last record of each, and why some are in other hands or were not begun."""
         waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
         for name in nodes:
             waiting.put(name)
@@ -93,7 +93,7 @@ class Drive:
         while not over.wait(MARK_SECONDS):
             since = self._monotonic() - LOOK_SECONDS
             driven = sorted(name for name, began in list(self._looks.items()) if began > since)
-            with suppress(Exception):  # a mark that is not made today is made in a minute
+            with suppress(Exception):  # a mark that fails is made again in a minute
                 if driven:
                     self._mark(driven)
 
@@ -123,7 +123,7 @@ class Drive:
         said: list[str] = []
 
         def not_yet(trouble: Exception) -> bool:
-            """Whether it is asked once more to begin; it is told why it has not."""
+            """Return whether to try once more to begin; say each reason why not yet, once."""
             if not (isinstance(trouble, Trouble) and trouble.passes):
                 return False
             if trouble.reason not in said:
@@ -155,7 +155,7 @@ class Drive:
             raise Lost(str(error)) from None
 
     def _answer(self, ask: Callable[[], Answer], again: Callable[[Exception], bool], what: str = "") -> Answer:
-        """Return an answer. While there is none it is asked for again, where that is worth while; Lost after a time."""
+        """Return an answer. While there is none, ask again if ``again`` says so; Lost after a time."""
         silent_since = None
         while True:
             try:
@@ -163,7 +163,7 @@ class Drive:
             except (Trouble, Conflict) as trouble:
                 if not again(trouble):
                     raise
-                # By the clock, from the first call that failed: what came before it in this look may have taken long.
+                # Time counts from the first call that failed: what came before it in this look may have taken long.
                 now = self._monotonic()
                 silent_since = now if silent_since is None else silent_since
                 if now - silent_since >= PATIENCE_SECONDS:

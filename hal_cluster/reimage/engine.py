@@ -55,15 +55,15 @@ class Engine(Stepping):
     def confirm(self, plan: Plan, run: Run) -> Record:
         """Write down that a plan is to be carried out, or take it up where it broke off; return the record.
 
-        The plan was confirmed with its code by whoever calls. ReimageError when another one is on, and for a plan that
-        does not know of the last one. Trouble when one that failed cannot be made safe first.
+        The caller has compared the code with the plan. ReimageError when another reimage is not through, and for a plan
+        that does not know of the last one. Trouble when a node that failed cannot be made safe first.
         """
         kept = self.world.store.read(plan.node)
         if kept is None or kept.state in (State.DONE, State.ABORTED):
             if kept and plan.previous != kept.ended:
                 raise ReimageError(f"{plan.node}: this code was used: that reimage is {kept.state.value}, {kept.ended}")
             revision = kept.revision if kept else 0
-            # Of one that was aborted: step waiting asks whether he has his drain back.
+            # After an abort: step waiting asks whether that drain is there again.
             had = kept.drained_before if kept and kept.state is State.ABORTED else None
             new = Record(plan.node, plan, run, since=stamp(self.now()), revision=revision, drained_before=had)
             return self.world.store.write(new)
@@ -74,17 +74,17 @@ class Engine(Stepping):
                 step = Step.IDENTITY  # what keeps it from starting is on its disk or in its secrets: both are made anew
             kept = self._safe_again(kept, step)
             kept = replace(kept, step=step, reason="", ended="", job="", state=State.GOING)
-        # Whoever wants it to stay drained, now or then, is heard; the time that it was left alone is no step's.
+        # It stays drained if anybody asked for that, now or then. The time that it was left alone counts for no step.
         next_state = "DOWN" if "DOWN" in (run.next_state, kept.run.next_state) else run.next_state
         kept = replace(kept, run=replace(run, next_state=next_state), since=stamp(self.now()), waiting="")
         return self.world.store.write(kept)
 
     def _safe_again(self, kept: Record, step: Step) -> Record:
-        """Make one that failed safe: its run may have ended before it was, or somebody gave it back since.
+        """Make a failed node safe: its run may have ended before that, or somebody gave it back since.
 
-        One that serves meanwhile counts: where the machine goes off again, step drain asks how many are left, and for
-        what goes on after that it is asked here. ReimageError when too few would be left. Return its record, with
-        whoever had it drained now.
+        A node that serves meanwhile counts. If the machine goes off again, step drain asks how many are left; for
+        later steps it is asked here. ReimageError when too few would be left. Return its record, with the drain that
+        somebody else has made.
         """
         seen = self._see(kept)
         serves = seen.usable and not seen.maintained
@@ -133,7 +133,7 @@ class Engine(Stepping):
             self.world.rollout.leave(record.node)
             had = record.drained_before
             before = f" ({had.by} had drained it before: {had.reason})" if had else ""
-            # An abort is heard of a node that Slurm does not know any more, too: there is nothing to drain.
+            # An abort counts for a node that Slurm does not know any more, too: there is nothing to drain.
             self._make_safe(replace(record, in_slurm=False), f"{REIMAGE}: {record.reason}{before}")
         return record
 
@@ -152,7 +152,7 @@ class Engine(Stepping):
 
     def _fail(self, record: Record, reason: str) -> Record:
         if not record.reason:
-            told = one_line(reason)  # of others, in part: hal-reimage on the server and Slurm have it from here
+            told = one_line(reason)  # in part words of others: hal-reimage on the server and Slurm get them from here
             record = self.world.store.write(replace(record.at(record.step, self.now()), reason=told))
         self.world.rollout.leave(record.node)
         try:
@@ -165,7 +165,7 @@ class Engine(Stepping):
         return self.world.store.write(self._ended(replace(record, waiting=""), State.FAILED))
 
     def _make_safe(self, record: Record, reason: str) -> None:
-        """Have a node boot its disk, and no job come to it. What it was before it was drained, it stays.
+        """Have a node boot its disk, and no job come to it. A node that was not drained yet stays as it is.
 
         Without a reason Slurm is not asked for anything.
         """
@@ -173,14 +173,14 @@ class Engine(Stepping):
         if not before(step, Step.ARM):
             self.world.provision.disarm(node)
         if step in (Step.BOOT, Step.INSTALL):
-            with suppress(Trouble):  # what would be booted from the network is not armed
+            with suppress(Trouble):  # if it boots from the network once more, nothing is armed there
                 self.world.bmc.boot_as_set(node)
         seen = self._see(record)
         if not reason or not seen.known or before(step, Step.DRAIN):
             return
         if step in (Step.JOB, Step.RETURN):
             self.world.slurm.end_proof(node, reason)
-            if seen.reboot:  # which somebody asked for meanwhile, and after which it would serve
+            if seen.reboot:  # somebody asked for it meanwhile, and the node would serve after it
                 self.world.slurm.keep_drained(node, reason)
         elif step is not Step.DRAIN or seen.reboot or (seen.drained and seen.ours):
             self.world.slurm.keep_drained(node, reason)
@@ -188,7 +188,7 @@ class Engine(Stepping):
     # --- steps
 
     def _still(self, record: Record) -> None:
-        """Conflict when a record was written by somebody else since it was read, as by an abort."""
+        """Conflict when somebody else, such as an abort, has written a record since it was read."""
         kept = self.world.store.read(record.node)
         if kept is None or kept.revision != record.revision:
             raise Conflict(record.node)
@@ -197,7 +197,7 @@ class Engine(Stepping):
         seen = self.world.slurm.see(record.node)
         if seen.drained and seen.ours:
             return {"in_slurm": seen.known}
-        return {"in_slurm": seen.known, "drained_before": None}  # of one that was aborted: he has it back, or ended it
+        return {"in_slurm": seen.known, "drained_before": None}  # after an abort: that drain is there again, or over
 
     def _identity(self, record: Record) -> Fields:
         self.world.bmc.identify(record.node)
@@ -222,7 +222,7 @@ class Engine(Stepping):
         if seen.reboot == "":
             waiting = slurm.reboot(node, reason, record.run.next_state) or "Slurm to reboot it"
             raise Wait(waiting, {"drained_before": None})
-        states = (seen.next_state, record.run.next_state)  # whoever wants it to stay drained is heard
+        states = (seen.next_state, record.run.next_state)  # it stays drained if anybody asked for that
         ends = replace(record.run, next_state="DOWN" if "DOWN" in states else "RESUME")
         if seen.reboot == "asked" or seen.jobs:
             raise Wait(jobs_of(seen.jobs) if seen.jobs else "Slurm to start its RebootProgram", {"run": ends})
@@ -256,7 +256,7 @@ class Engine(Stepping):
         if self.world.bmc.is_on(record.node):
             raise Trouble("somebody switched it on while it was to be off")
         if self._see(record).known:
-            # Of a reimage that was aborted while nobody drove it: its test job says nothing about the next system.
+            # Of a reimage that was aborted while nobody drove it: that test job says nothing about the next system.
             self.world.slurm.end_proof(record.node, "")
         called = self.world.provision.see(record.node).called
         return {"host_key": self.world.provision.arm(record), "called_before": called}
@@ -285,7 +285,7 @@ class Engine(Stepping):
             raise Trouble("its order was taken back, or ran out, before its installation began")
         waiting = "the installer to begin" if installation.given else "its firmware to boot from the network"
         if self.now() - moment(record.since) >= self.limits.begin:
-            raise Trouble(f"waited for {waiting}, for too long: the disk is as it was")
+            raise Trouble(f"waited too long for {waiting}: the disk is as it was")
         raise Wait(waiting)
 
     def _start(self, record: Record) -> Fields:
@@ -320,7 +320,7 @@ class Engine(Stepping):
             return {}
         if not record.job:
             fields = drained_meanwhile(record, seen)
-            if fields:  # written down before anything ends his drain
+            if fields:  # written down before anything ends that drain
                 raise Wait("its test job", fields)
             job = slurm.prove(node)
             raise Wait(f"test job {job}", {"job": job})
@@ -339,7 +339,7 @@ class Engine(Stepping):
 
     def _stays(self, record: Record) -> str:
         if not record.drained_before and record.run.next_state == "DOWN":
-            return f"{REIMAGE}: installed and proven; drained as was asked by {record.run.by}"
+            return f"{REIMAGE}: installed and proven; drained, as asked by {record.run.by}"
         return super()._stays(record)
 
     def _write(self, record: Record) -> Record:
@@ -357,7 +357,7 @@ def _failure(record: Record) -> str:
 
 
 def refuse_other(kept: Record, plan: Plan, code: str) -> None:
-    """Raise ReimageError when a record that is not through is of another plan than this."""
+    """Raise ReimageError when the record of a reimage that is not through is of another plan."""
     if kept.plan.fingerprint == plan.fingerprint and kept.run.code == code:
         return
     is_at = (
@@ -370,7 +370,7 @@ def refuse_other(kept: Record, plan: Plan, code: str) -> None:
 
 
 def _again_from(step: Step) -> Step:
-    """Return where one that failed is taken up: what touches the machine is begun with the question which one it is."""
+    """Return where to take up a node that failed: steps that touch the machine begin by asking which one it is."""
     if not before(step, Step.CONVERGE):
         return Step.CONVERGE
     return Step.START if step is Step.START else Step.IDENTITY

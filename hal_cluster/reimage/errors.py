@@ -10,7 +10,7 @@ class ReimageError(HalError):
 
 
 class Trouble(HalError):
-    """Something did not do what it was asked. ``passes``: it may by itself, so that asking again is worth while."""
+    """Something did not do what it was asked. ``passes``: it may pass, so it is worth asking again."""
 
     def __init__(self, reason: str, *, passes: bool = False) -> None:
         super().__init__(reason)

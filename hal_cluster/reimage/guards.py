@@ -1,4 +1,4 @@
-"""Which nodes may be erased at all, and which an expression stands for: asked before anything is looked at."""
+"""Which nodes may be erased at all, and which an expression names: asked before anything is looked at."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hal_inventory import managed
 from hal_inventory.ranges import fold
 
 ROLES = ("compute", "test")
-"""Nodes that others do not stand on. What login, management, data and transfer nodes serve, all lose with them."""
+"""Nodes that no other depends on. If a login, management, data or transfer node goes, all lose what it serves."""
 
 
 def named(expression: str, nodes: Sequence[str], every: Collection[str]) -> list[str]:
@@ -20,9 +20,9 @@ def named(expression: str, nodes: Sequence[str], every: Collection[str]) -> list
     if not words:
         raise ReimageError("name the nodes: -e reimage_nodes=hal05")
     if "all" in re.split(r"[\s,()]+", words.lower()) or "*" in words or "?" in words:
-        raise ReimageError(f"reimage_nodes is {words}: name nodes, as hal05 or hal[05-08]")
+        raise ReimageError(f"reimage_nodes is {words}: name nodes, such as hal05 or hal[05-08]")
     if not nodes:
-        raise ReimageError(f"reimage_nodes is {words}: no node")
+        raise ReimageError(f"reimage_nodes is {words}: this selects no node")
     if set(nodes) >= set(every):
         raise ReimageError(f"reimage_nodes is {words}: every node of the site, which nobody wants")
     return list(nodes)
@@ -83,5 +83,5 @@ def _reasons(node: Mapping[str, Any], placeholders: Sequence[str], server: bool)
 
 
 def _matters(field: str) -> bool:
-    """Return whether what stands for this field of a node decides which machine, or which disk, is meant."""
+    """Return whether this field of a node decides which machine, or which disk, is meant."""
     return field.partition(".")[0] in ("serial", "macs", "addresses", "disks")

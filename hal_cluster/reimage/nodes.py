@@ -16,7 +16,7 @@ _MOST_BOOT_ID = 100
 
 
 class Ssh:
-    """Implements world.Nodes. ``addresses``: by which nodes are reached; ``boot_id``: what prints a boot's own text."""
+    """Implements world.Nodes. ``addresses``: by node; ``boot_id``: the command that prints a boot's own text."""
 
     def __init__(self, addresses: Mapping[str, str], run_on: Callable[[str], Run], boot_id: str) -> None:
         self._addresses, self._run_on, self._boot_id = addresses, run_on, boot_id

@@ -1,6 +1,6 @@
 """A reboot: a reimage's way out of Slurm and back into it. playbooks/reboot.yml reboots and checks in between.
 
-Its record is kept by nobody: the reason of the drain says that a node is ours, so the same command goes on.
+Nobody keeps its record: the reason of the drain says that a node is ours, so the same command goes on.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ FORMAT = 1
 
 
 class Step(str, Enum):
-    """Where a node is. WAITING: others before it."""
+    """Where a node is. WAITING: others come before it."""
 
     WAITING = "waiting"
     IDENTITY = "identity"
@@ -85,7 +85,7 @@ class Run:
     """Who confirmed it, when, and how it is to go. ``nodes``: all that this call drives, each when its turn comes.
 
     ``call``: a word of this call alone. The same command given twice in the same second is two calls. ``go_on``: other
-    nodes have their turn after one has failed, too.
+    nodes still have their turn after one has failed.
     """
 
     code: str
@@ -160,7 +160,7 @@ class Record:
 
 
 def record_of(data: Mapping[str, Any]) -> Record:
-    """Return the record of plain data; ReimageError names one that nothing can be made of."""
+    """Return the record that plain data describe; ReimageError for data that cannot be read."""
     node = str(data.get("node", "?"))
     try:
         if data["format"] != FORMAT:
@@ -189,7 +189,7 @@ def record_of(data: Mapping[str, Any]) -> Record:
             host_key=str(data["host_key"]),
             called_before=str(data["called_before"]),
             job=str(data["job"]),
-            in_slurm=bool(data.get("in_slurm", False)),  # records that were written before have none
+            in_slurm=bool(data.get("in_slurm", False)),  # older records have none
             seconds={str(step): float(spent) for step, spent in data["seconds"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

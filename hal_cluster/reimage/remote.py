@@ -11,9 +11,9 @@ from hal_cluster.reimage.errors import Trouble
 from hal_inventory.bounded import MOST_ANSWER, BoundError, limited
 
 MOST_SAID = 2 * MOST_ANSWER
-"""Bytes that one command prints: of the longest, manifests of 200 images are 7 MB, and scontrol's 1,000 nodes 1 MB."""
+"""The most bytes that one command prints: manifests of 200 images are 7 MB, 1,000 nodes of scontrol 1 MB."""
 _FAREWELL = re.compile(r"^(?:Shared c|C)onnection to \S+ closed\.\r?\n?", re.MULTILINE)
-"""What ssh says behind a command that had a terminal, and mitogen behind each: the command did not say it."""
+"""What ssh adds after a command that had a terminal, and mitogen after each: the command did not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Done:
 
 
 def done_of(host: str, status: int, out: bytes | str, err: bytes | str) -> Done:
-    """Return what a command on a host came to; Trouble when it printed more than any does."""
+    """Return what a command on a host came to; Trouble when it printed more than MOST_SAID."""
     try:
         for said in (out, err):
             limited(said, MOST_SAID)

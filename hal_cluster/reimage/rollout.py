@@ -1,7 +1,7 @@
 """Playbooks against installed nodes, as processes of their own: nodes that come together are rolled out together.
 
 One playbook on sixteen nodes costs the controller little more than on one, sixteen playbooks cost sixteen times as
-much. So a node waits for others that are on their way, for a while; whoever comes later is in the next batch.
+much. So a node waits a while for others that are on their way; nodes that come later are in the next batch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def end_with_parent() -> None:
 
 @dataclass(frozen=True)
 class Playbook:
-    """A playbook and how it is called. ``variables`` may have secrets: they go by a pipe, and are on no disk."""
+    """A playbook and how it is called. ``variables`` may have secrets: they go through a pipe, never to a disk."""
 
     program: Sequence[str]
     path: Path
@@ -61,7 +61,7 @@ class _Kind:
 
 
 class Playbooks:
-    """Implements world.Rollout. ``to_come``: how many nodes are on their way to a kind, so that it is worth waiting."""
+    """Implements world.Rollout. ``to_come``: how many nodes are on their way to a kind, which may wait for them."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Playbooks:
                 for node in nodes:
                     self._forget(node)  # or the copy of its old record would be taken for the new system's
             results = self._results(name, kind.playbook, nodes)
-        except Exception as error:  # whatever it is: nodes that nobody answers would wait for hours
+        except Exception as error:  # whatever it is: without an answer nodes would wait for hours
             said = getattr(error, "strerror", "") or f"{type(error).__name__}: {error}"
             results = dict.fromkeys(nodes, f"{name} could not be started: {said}")
         with self._lock:
@@ -137,7 +137,7 @@ class Playbooks:
         text = json.dumps(playbook.variables).encode()
         try:
             with _begun(log) as out, _pipe(pipe):
-                with _STARTING:  # or whoever ends what runs would overlook it
+                with _STARTING:  # or end_running would overlook it
                     child = subprocess.Popen(
                         playbook.command(nodes, pipe),
                         cwd=self._folder,
@@ -198,7 +198,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def _pipe(path: Path) -> Iterator[None]:
-    """Have a named pipe that only its owner reads. What stays of it after a kill has nothing in it.
+    """Have a named pipe that only its owner reads. A kill may leave it there, with nothing in it.
 
     It has a name, because Ansible makes a real path of what it is told to read (option_helpers.maybe_unfrack_path), and
     an inherited descriptor has none.
@@ -219,11 +219,11 @@ def _hand_over(text: bytes, path: Path, child: subprocess.Popen[bytes], over: fl
             try:
                 if end is None:
                     end = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-                    path.unlink()  # who would read it again finds nothing, instead of waiting
+                    path.unlink()  # a second reader finds nothing, instead of waiting
                 text = text[os.write(end, text) :]
             except OSError as error:
                 if error.errno == errno.EPIPE:
-                    return  # it reads no more: what came of it, it says itself
+                    return  # it no longer reads, and says itself how it ended
                 if error.errno not in (errno.ENXIO, errno.EAGAIN):  # nobody reads yet; it is full
                     raise
                 if time.monotonic() > over:
@@ -243,7 +243,7 @@ def _begun(log: Path) -> BinaryIO:
 
 
 def results_of(nodes: Sequence[str], outcome: Path, status: int, log: Path) -> dict[str, str]:
-    """Return "" for each node that the playbook ended well on, or what failed there; what it did not reach, failed."""
+    """Return "" for each node on which the playbook ended well, or what failed. A node that it did not reach failed."""
     try:
         said = json.loads(outcome.read_text(encoding="utf-8"))
     except (OSError, ValueError):

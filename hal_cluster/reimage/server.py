@@ -52,7 +52,7 @@ def _document(text: str, argv: Sequence[str], **parts: type) -> Mapping[str, Any
     except ValueError:
         answer = None
     if not isinstance(answer, dict) or not all(isinstance(answer.get(name), kind) for name, kind in parts.items()):
-        raise Trouble(f"{' '.join(argv[:2])} on the provisioning server printed what is no answer")
+        raise Trouble(f"{' '.join(argv[:2])} on the provisioning server printed no answer that can be read")
     return answer
 
 
@@ -72,9 +72,9 @@ class Records:
         return record_of(data) if data else None
 
     def driven(self, nodes: Sequence[str]) -> None:
-        """Have it marked that these nodes are driven; hal-reimage status says when that was last.
+        """Mark that these nodes are driven; hal-reimage status says when that was last.
 
-        Trouble when it cannot be.
+        Trouble when the server cannot do that.
         """
         done = self._run(["hal-reimage", "driven", *nodes], b"")
         if done.status and "invalid choice" in done.err:
@@ -91,9 +91,9 @@ class Records:
 
 
 def published(run: Run, folder: str, key: Path) -> list[Manifest]:
-    """Return the server's images that this site's key has signed, oldest first; Trouble when it cannot be asked."""
+    """Return the server's images that this site's key has signed, oldest first; Trouble if it cannot be asked."""
     argv = ["hal-provision", "images"]
-    # Below the folder they are read from, and below one of ours they are written to.
+    # They are read below the server's folder, and written below one of ours.
     names = [name for name in map(str, _document(_told(run, argv), argv, images=list)["images"]) if _is_folder(name)]
     if not names:
         return []
@@ -103,7 +103,7 @@ def published(run: Run, folder: str, key: Path) -> list[Manifest]:
     manifests = []
     with tempfile.TemporaryDirectory(prefix="hal-images-") as place:
         try:
-            # Nothing is packed in it, so its files are no longer than it is; of one with holes they would be.
+            # It is not compressed, so its files are not longer than it is; a file with holes would be.
             with tarfile.open(fileobj=io.BytesIO(base64.b64decode(text)), mode="r:") as tar:
                 for member in tar:
                     if member.name not in files or not member.isreg() or member.issparse():
@@ -132,7 +132,7 @@ def image_of(node: BootNode, manifests: Sequence[Manifest], wanted: str) -> Imag
         named = [manifest for manifest in manifests if manifest.folder == wanted]
         if not named:
             there = ", ".join(manifest.folder for manifest in manifests) or "none"
-            raise ReimageError(f"reimage_image is {wanted}: no signed image of the server; there: {there}")
+            raise ReimageError(f"reimage_image is {wanted}: not a signed image of the server; those are: {there}")
         if named[0] not in fitting:
             manifest = named[0]
             raise ReimageError(
@@ -182,7 +182,7 @@ class Provisioning:
         # A call home is told from an earlier one by when its installation began, too.
         ended = " ".join(str(called[part]) for part in ("began", "at") if called.get(part))
         began = str(status["began"]) if status["unfinished"] else ""
-        # Without an order it is of an installation before.
+        # Without an order it belongs to an earlier installation.
         stopped = str((status.get("stopped") or {}).get("why", "")) if status.get("what") else ""
         return Installation(bool(status["armed"]), bool(status["given"]), began, ended, stopped)
 
@@ -225,7 +225,7 @@ class Provisioning:
         for manifest in published(self._run, asked.images_folder, asked.key):
             if manifest.folder == wanted.folder:
                 if manifest.sha256 != wanted.sha256:
-                    raise Trouble(f"image {wanted.folder} is another one than was confirmed")
+                    raise Trouble(f"image {wanted.folder} is not the one that was confirmed")
                 return manifest
         raise Trouble(f"image {wanted.folder} is not on the server any more, or not signed: hal-provision images")
 

@@ -13,7 +13,7 @@ from hal_cluster.reimage.errors import ReimageError
 from hal_cluster.reimage.stepping import Limits
 
 _POLL_MOST = 60
-"""Longest pause between two looks in seconds: an abort is heard of with the next one."""
+"""Longest pause between two looks, in seconds: the next look sees an abort."""
 
 
 @dataclass(frozen=True)
@@ -120,4 +120,4 @@ _KINDS: Mapping[str, Callable[[Any], object]] = {
     **dict.fromkeys(("together_seconds", "bmc_wait_seconds", "shut_down_seconds", "on_pause_seconds"), float),
     "installers": dict,
 }
-"""What each of the others is made of."""
+"""What each of the other settings is converted by."""

@@ -1,6 +1,6 @@
 """What an administrator reads: the plan, lines while it goes on, and how it ended.
 
-Reasons are of others: what a console, Slurm, a BMC, an installer or a playbook said. Each becomes a part of one line.
+Reasons are words of others: a console, Slurm, a BMC, an installer or a playbook. Each becomes a part of one line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNDER = " " * 15
 class Shown:
     """One node of a plan: where it stands, what Slurm has of it, what its BMC said, the record of its last reimage.
 
-    ``over``: the call that is gone on with is through with it, and neither Slurm nor its BMC was asked.
+    ``over``: the call that continues is through with it, and neither Slurm nor its BMC was asked.
     """
 
     plan: Plan
@@ -73,7 +73,7 @@ def _slurm(seen: SlurmNode) -> list[str]:
         lines = ["1 job, which ends first:" if len(seen.jobs) == 1 else f"{len(seen.jobs)} jobs, which end first:"]
         lines += [f"{job.id} of {job.user} ends by {job.end}" for job in seen.jobs]
     if seen.drained and not seen.ours:
-        lines.append(f"drained by {seen.by}: {seen.reason}. So it stays afterwards")
+        lines.append(f"drained by {seen.by}: {seen.reason}. It stays drained")
     elif seen.reboot:
         lines.append(f"a reboot was asked for: {seen.reason}")
     elif seen.drained:

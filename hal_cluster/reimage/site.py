@@ -43,7 +43,7 @@ class Site:
         self.boot: dict[str, BootNode] = {name: boot_node(boot[name]) for name in self.names}
 
     def how(self, floors: Mapping[str, tuple[int, int]]) -> str:
-        """Return in words how it is done, which the code does not stand for."""
+        """Return in words how it is done; the code does not cover this."""
         ends = "given back to Slurm" if self.settings.next_state == "RESUME" else "left drained"
         by = "by scontrol reboot" if self.settings.by_slurm else "drained"
         keep = ", ".join(f"{name} {floor} of {nodes}" for name, (floor, nodes) in sorted(floors.items()))
@@ -66,7 +66,7 @@ class Site:
         return f"{self.node[name]['model']}, {self.boot[name].address(network)}"
 
     def bmc_words(self, name: str) -> str:
-        """Return what the BMC said to the question which machine it is."""
+        """Return what the BMC said when it was asked which machine it is."""
         return f"{self.node[name]['bmc']['address']} says the same"
 
     def plan(

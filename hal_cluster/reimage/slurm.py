@@ -10,8 +10,8 @@ is what 22.05.8 does in the virtual HAL:
 * After ResumeTimeout without a registration it takes the drain away, too, and leaves the node DOWN.
 * ``State=RESUME`` ends the reboot and forgets the next state. A ``State=DRAIN`` after it stays.
 
-Between these two a node could take a job. A reservation that is nobody's but the test job's user's closes that gap. The
-same reservation is around a test job. It ends when it is taken away, not after some minutes: a run that was killed in
+Between these two a node could take a job. A reservation for the test job's user alone closes that gap. The same
+reservation is around a test job. It ends when it is taken away, not after some minutes: a run that was killed in
 the middle must not put a node into service that nobody has seen run a job.
 """
 
@@ -42,7 +42,7 @@ class TestJob:
     gres: Mapping[str, str] = field(default_factory=dict)  # by node, as slurm.conf has it
     seconds: int = 120
 
-    __test__ = False  # its name is no test's
+    __test__ = False  # pytest takes it for a test by its name
 
     @property
     def minutes(self) -> int:
@@ -73,8 +73,8 @@ class SlurmCommands(Draining):
         """
         user = self._job.user
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9._-]*", user):
-            said = "slurm_users names none" if not user else f'"{user}" is not a name of one'
-            raise ReimageError(f"reimage_job_user: {said}; name the ordinary user who has the test job")
+            said = "slurm_users names nobody" if not user else f'"{user}" is not a user name'
+            raise ReimageError(f"reimage_job_user: {said}; name the ordinary user who runs the test job")
         if self._ask("id", "-u", user).strip() == "0":
             raise ReimageError(
                 f"reimage_job_user: {user} is root, whose job shows nothing about those of users; name an ordinary user"
@@ -86,8 +86,8 @@ class SlurmCommands(Draining):
         )
         if not associations.strip():
             raise ReimageError(
-                f"reimage_job_user: {user} has no association in Slurm, which refuses jobs without; declare one "
-                "(slurm_users), or name a user who has"
+                f"reimage_job_user: {user} has no association in Slurm, which refuses jobs without one; declare it "
+                "(slurm_users), or name a user who has one"
             )
 
     def _enforces_nothing(self) -> bool:
@@ -101,8 +101,8 @@ class SlurmCommands(Draining):
     def reboot(self, node: str, reason: str, next_state: str) -> str:
         """Have slurmctld reboot a node when its jobs have ended. Return "" or why not now.
 
-        One that was asked for already stays as it is. A node that an administrator drained keeps his reason, and is
-        DOWN after it: slurmctld would end his drain otherwise. Too few are left: as drain().
+        A reboot that was asked for already stays as it is. A node that an administrator drained keeps its reason, and
+        is DOWN after the reboot: otherwise slurmctld would end that drain. If too few are left, it does as drain().
         """
         with self._deciding:
             nodes = self._nodes(node)
@@ -140,9 +140,9 @@ class SlurmCommands(Draining):
     def prove(self, node: str) -> str:
         """Have the test job on a node that is given back to that job alone; return its id.
 
-        Trouble when somebody drained the node meanwhile, an abort as well, or took the reservation away: his drain
-        stays. RESUME asks nobody: a drain that comes between the last look and it is lost. An abort looks once more
-        itself (end_proof); one that is through within that moment is seen with the look after RESUME.
+        Trouble when somebody, an abort as well, drained the node meanwhile or took the reservation away: that drain
+        stays. RESUME asks nobody: a drain between the last look and RESUME is lost. An abort looks once more itself
+        (end_proof); the look after RESUME sees one that is through within that moment.
         """
         before = self._nodes(node)[node]
         reason = before["reason"] or f"{REIMAGE}: the test job could not be started"
@@ -165,7 +165,7 @@ class SlurmCommands(Draining):
         if ran is None:
             raise Gone(f"test job {job} is not known to Slurm any more: it was taken away, or it ended long ago")
         if ran.name != self._name(node):
-            return f"job {job} is {ran.name}, no test job of {node}"
+            return f"job {job} is {ran.name}, not a test job of {node}"
         if ran.ended:
             return ending(ran, node)
         if ran.state != "PENDING":
@@ -202,7 +202,7 @@ class SlurmCommands(Draining):
         return f"{REIMAGE}-{node}"
 
     def _end_reboot(self, node: str, reason: str) -> None:
-        """Take a reboot back and drain, or FAIL where RESUME is refused; unreserved where no reservation can be had."""
+        """Take a reboot back and drain; FAIL if RESUME is refused. Unreserved if there can be no reservation."""
         try:
             self._reserve(node)
         except Trouble as trouble:
@@ -217,12 +217,12 @@ class SlurmCommands(Draining):
             self._drain(node, reason, state="FAIL")
 
     def _give_to_job(self, node: str, before: Mapping[str, Any], reason: str) -> None:
-        """Give a node back under its reservation; drained for this reason, and Trouble, when that is not there."""
+        """Give a node back under its reservation; if that is not there, drain for this reason, and Trouble."""
         if not self._holds(node, self._reservation(node)):
             raise Trouble(f"the reservation {self._name(node)} was taken away before the test job could start")
         now = self._nodes(node)[node]
         if resumable(now):
-            # An abort drains with our mark: only what it was when this began is ours to end.
+            # An abort drains with our mark: we may end only the drain that was there when this began.
             if not resumable(before) or now["reason"] != before["reason"]:
                 what = "somebody drained it" if away(now) else "it went down"
                 raise Trouble(f"{what}: {now['reason'] or now['state']}")
@@ -249,7 +249,7 @@ class SlurmCommands(Draining):
         )
 
     def _reserve(self, node: str) -> str:
-        """Have a reservation that keeps all others off a node; return since when."""
+        """Have a reservation that keeps all others off a node; return when it began."""
         reservation = self._reservation(node)
         if reservation and not self._holds(node, reservation):
             self._release(node)
@@ -277,7 +277,7 @@ class SlurmCommands(Draining):
         raise Trouble(f"the reservation {self._name(node)} is still in use", passes=True)
 
     def _jobs(self, node: str) -> list[Listed]:
-        """Return all test jobs of a node that Slurm knows. Other users' are none, whatever they call them."""
+        """Return all test jobs of a node that Slurm knows. Jobs of other users do not count, whatever their names."""
         printed = self._ask(
             *("squeue", "--noheader", "--all", "--name", self._name(node), "--user", self._job.user, "--states=all"),
             *("--format", "%A|%T|%V"),

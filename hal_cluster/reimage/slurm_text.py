@@ -63,7 +63,7 @@ class Ran(Listed):
 
 
 def may_pass(words: str) -> bool:
-    """Return whether a command failed since slurmctld does not answer now."""
+    """Return whether a command failed because slurmctld does not answer now."""
     return bool(_PASSES.search(words))
 
 
@@ -91,7 +91,7 @@ def read_ran(text: str) -> Ran | None:
 
 
 def ending(job: Ran, node: str) -> str:
-    """Return how a test job that has ended was wrong, "" when it was not."""
+    """Return what was wrong with a test job that has ended, "" if nothing was."""
     if job.state == "COMPLETED" and job.exit == "0:0" and job.node == node:
         return ""
     if job.state == "COMPLETED" and job.exit == "0:0":
@@ -101,7 +101,7 @@ def ending(job: Ran, node: str) -> str:
 
 
 def impossible(nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int]) -> list[str]:
-    """Return what is wrong with floors, a line each: of no partition, or more nodes than it has."""
+    """Return what is wrong with floors, a line each: there is no such partition, or it has fewer nodes."""
     partitions = floors_of(nodes, floors)
     wrong = []
     for partition, floor in sorted(floors.items()):

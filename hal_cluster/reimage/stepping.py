@@ -29,7 +29,7 @@ class Limits:
     start: float = 1800
     rollout: float = 7200  # one playbook; a node may wait as long for that of others
     job: float = 900
-    safe: float = 900  # to make a node safe that failed, when slurmctld or the server does not answer
+    safe: float = 900  # to make a failed node safe, when slurmctld or the server does not answer
 
     def of(self, step: Step) -> float:
         """Return how long a step may take in all."""
@@ -52,13 +52,13 @@ class Limits:
 Fields = dict[str, object]
 """What a step has found out: fields of the record."""
 WAITED = "waited "
-"""How the reason begins of a step whose time is over: the step was begun."""
+"""The reason of a step whose time is over begins so: the step was begun."""
 UNSAID = "drained without a reason"
 """Of a drain in slurm.conf: Slurm shows no reason with its time."""
 
 
 class Wait(HalError):
-    """A step is not through: for what it waits, and what it found out. It fails when its time is over."""
+    """A step is not through: what it waits for, and what it found out. It fails when its time is over."""
 
     def __init__(self, what: str, fields: Fields | None = None) -> None:
         super().__init__(what)
@@ -66,7 +66,7 @@ class Wait(HalError):
 
 
 class Stepping(ABC):
-    """Brings nodes through steps: of each name, what it does; in this order."""
+    """Brings nodes through steps, in the order of ``steps``, which says what each does."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Stepping(ABC):
             return self._fail(record, self._told(record, trouble.reason))
         except (Conflict, ReimageError):
             raise
-        except Exception as error:  # nobody foresaw it: all the same the node is to be safe, and to say so
+        except Exception as error:  # nobody foresaw it: the node is made safe all the same, and its record says so
             return self._fail(record, f"{type(error).__name__}, which nobody foresaw: {error}")
         record = replace(record, **passed)  # type: ignore[arg-type]  # fields of it
         order = list(self._steps)
@@ -108,7 +108,7 @@ class Stepping(ABC):
         return self.now() - moment(record.since) >= self.limits.of(record.step)
 
     def _wait(self, record: Record, updated: Record, waiting: str) -> Record:
-        """Write down for what a node waits, and what was found out; nothing where that is known."""
+        """Write down what a node waits for and what was found out, unless the record says it already."""
         updated = replace(updated, waiting=one_line(waiting))
         return record if updated == record else self._write(updated)
 
@@ -119,7 +119,7 @@ class Stepping(ABC):
     # --- steps
 
     def _see(self, record: Record) -> SlurmNode:
-        """Return what Slurm says of a node. Trouble when it knew it and does not know it any more: it may have jobs."""
+        """Return what Slurm says of a node. Trouble when it knew the node and no longer does: there may be jobs."""
         seen = self.slurm.see(record.node)
         if record.in_slurm and not seen.known:
             raise Trouble("Slurm does not know it any more", passes=True)
@@ -129,7 +129,7 @@ class Stepping(ABC):
         return self._drained(record, self._see(record))
 
     def _drained(self, record: Record, seen: SlurmNode) -> Fields:
-        """Pass once a node is drained and has no jobs. One that somebody else had drained stays that: it is noted."""
+        """Pass once a node is drained and has no jobs. A drain of somebody else stays: it is noted."""
         if not seen.known:
             return self._about_to_go(record, seen)
         fields: Fields = {}
@@ -139,7 +139,7 @@ class Stepping(ABC):
             seen = self._see(record)
             if not seen.drained:
                 raise Wait("Slurm to drain it")
-            # An administrator had drained it: so it will stay. If somebody had before, that was given back.
+            # If an administrator had drained it, it will stay so. A drain that was noted before is over by now.
             fields = {"drained_before": None if seen.ours else Drained(seen.reason, seen.by)}
         if seen.jobs:
             raise Wait(jobs_of(seen.jobs), fields)
@@ -157,7 +157,7 @@ class Stepping(ABC):
             return {}
         seen = self._see(record)
         if not seen.usable:
-            raise Wait(f"Slurm to send it jobs; it has it {seen.reason or 'not answering'}")
+            raise Wait(f"Slurm to send it jobs; Slurm has it as {seen.reason or 'not answering'}")
         return {}
 
     # --- what differs
@@ -168,7 +168,7 @@ class Stepping(ABC):
 
     @abstractmethod
     def _fail(self, record: Record, reason: str) -> Record:
-        """Make a node safe that failed; return its record."""
+        """Make a failed node safe; return its record."""
 
     def _told(self, record: Record, reason: str) -> str:
         """Return a reason with what else is known of it."""
@@ -196,9 +196,9 @@ class Stepping(ABC):
 
 
 def drained_meanwhile(record: Record, seen: SlurmNode) -> Fields:
-    """Return whose drain a node has that was drained by somebody else since it was ours: it will have that again.
+    """Return the drain of a node that somebody else drained since it was ours: it will have that drain again.
 
-    The health check is not somebody else: what it finds is to go before the node is done.
+    The health check is not somebody else: what it finds must be gone before the node is done.
     """
     if seen.unhealthy:
         raise Wait(f"its health check, which drained it: {seen.reason}")

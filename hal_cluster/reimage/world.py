@@ -1,7 +1,7 @@
 """What the engine acts on, as it sees it: records, Slurm, BMCs, the provisioning server, nodes, and rollouts.
 
-Every function may be asked again after a run that was killed, so each either looks, or brings about a state. Trouble
-says what did not work, in words.
+Every function may be called again after a run was killed, so each either looks or brings about a state. Trouble says
+in words what did not work.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class SlurmNode:
     ``known``: it is in Slurm at all. ``drained``: no new job comes. ``ours``: by us, as the reason says. ``reboot``:
     "" or "asked" (``scontrol reboot ASAP``, jobs still on it) or "issued" (its RebootProgram was started).
     ``next_state``: what that reboot is to end in, "RESUME" or "DOWN", "" when nobody said. ``usable``: jobs may start.
-    ``maintained``: none of users', because of a reservation. ``unhealthy``: drained by the health check. ``started``:
-    when its slurmd did, as Slurm writes it. ``answers``: slurmctld hears of its slurmd.
+    ``maintained``: but no jobs of users, because of a reservation. ``unhealthy``: drained by the health check.
+    ``started``: when its slurmd did, as Slurm writes it. ``answers``: slurmctld hears from its slurmd.
     """
 
     known: bool
@@ -72,7 +72,7 @@ class Store(Protocol):
         """Mark that these nodes are driven."""
 
     def write(self, record: Record) -> Record:
-        """Write a record over the one of its revision, and return it with the next; Conflict when it is not that."""
+        """Write a record over the one of its revision, and return it with the next; Conflict if another is there."""
 
 
 class Drains(Protocol):
@@ -98,7 +98,7 @@ class Slurm(Drains, Protocol):
         """ReimageError unless the test job's user is an ordinary one whose jobs Slurm takes."""
 
     def keep_drained(self, node: str, reason: str) -> None:
-        """Have a node drained with this reason, whatever it was: after a reboot that it issued as well."""
+        """Have a node drained with this reason, whatever its state: also after a reboot that slurmctld issued."""
 
     def prove(self, node: str) -> str:
         """Have a test job run on a drained node, with no other job; return its id. One that runs is found again."""
@@ -125,7 +125,7 @@ class Bmc(Protocol):
     def shut_down(self, node: str, may: Callable[[], None]) -> None:
         """Have the system shut itself down, take the power away when it does not, and see that it is gone.
 
-        That takes a while: ``may`` is asked directly before each command, and raises when that may not be any more.
+        That takes a while: ``may`` is asked directly before each command, and raises if it is no longer allowed.
         """
 
     def network_once(self, node: str) -> None:
@@ -154,7 +154,7 @@ class Provision(Protocol):
         """
 
     def disarm(self, node: str) -> None:
-        """Have a node boot its disk; whatever was out for it is worth nothing."""
+        """Have a node boot its disk; what was made for it is worth nothing any more."""
 
 
 class Nodes(Protocol):

@@ -55,7 +55,7 @@ def test_a_bmc_that_does_not_know_may_know_later(monkeypatch: pytest.MonkeyPatch
     ours, _ = asked(monkeypatch, tmp_path, Power.UNKNOWN)
     with pytest.raises(Trouble) as trouble:
         ours.is_on("hal05")
-    assert trouble.value.reason == "BMC of hal05: whether it has power: it does not know"
+    assert trouble.value.reason == "BMC of hal05: it does not know whether its machine has power"
     assert trouble.value.passes
 
 

@@ -38,7 +38,7 @@ def test_what_a_command_prints_is_read_to_a_length(tmp_path: Path) -> None:
 def test_records_that_are_nested_too_deeply_are_no_answer(server: Server, levels: int) -> None:
     server.says[("hal-reimage",)] = Done(0, nested(levels).decode())
     said = refused(lambda: Records(server).read("hal05"), Trouble)
-    assert said == "hal-reimage read on the provisioning server printed what is no answer"
+    assert said == "hal-reimage read on the provisioning server printed no answer that can be read"
 
 
 def archive(**members: tarfile.TarInfo) -> str:

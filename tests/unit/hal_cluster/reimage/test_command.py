@@ -170,7 +170,8 @@ def test_several_nodes_are_reimaged_two_at_a_time(desk: Desk) -> None:
 def test_another_code_is_refused(desk: Desk, code: str) -> None:
     assert refused(desk, "hal05", code) == (
         f"{code} is not the code of what would be done now: other nodes, another image, disk or serial number, or it"
-        " was used. Call it without reimage_code, read, and take the code that is shown then. Nothing was changed"
+        " was used. Run the command without reimage_code, read the plan, and use the code that it shows. Nothing was"
+        " changed"
     )
 
 
@@ -312,10 +313,10 @@ def test_after_one_that_failed_no_other_is_begun(desk: Desk) -> None:
     [
         ("", "name the nodes: -e reimage_nodes=hal05"),
         ("  ", "name the nodes: -e reimage_nodes=hal05"),
-        ("all", "reimage_nodes is all: name nodes, as hal05 or hal[05-08]"),
-        ("*", "reimage_nodes is *: name nodes, as hal05 or hal[05-08]"),
-        ("hal*", "reimage_nodes is hal*: name nodes, as hal05 or hal[05-08]"),
-        ("gpu and login", "reimage_nodes is gpu and login: no node"),
+        ("all", "reimage_nodes is all: name nodes, such as hal05 or hal[05-08]"),
+        ("*", "reimage_nodes is *: name nodes, such as hal05 or hal[05-08]"),
+        ("hal*", "reimage_nodes is hal*: name nodes, such as hal05 or hal[05-08]"),
+        ("gpu and login", "reimage_nodes is gpu and login: this selects no node"),
         ("hal-mgmt2", "hal-mgmt2: is a management node; compute and test nodes are reimaged, and no others\n"
                       "hal-mgmt2: its profile x86 says reimage: refused"),
         ("hal05,hal-login", "hal-login: is a login node; compute and test nodes are reimaged, and no others\n"
@@ -360,7 +361,7 @@ def test_settings_that_lack_are_named(desk: Desk) -> None:
         ({"wipe": ["system"]}, "hal05: reimage_wipe names system; its other disks in cluster.yml: none"),
         ({"next_state": "IDLE"}, "reimage_next_state is IDLE: RESUME or DOWN"),
         ({"image": "ac922-1-ppc64le"},
-         "reimage_image is ac922-1-ppc64le: no signed image of the server; there: ac922-20261122-ppc64le"),
+         "reimage_image is ac922-1-ppc64le: not a signed image of the server; those are: ac922-20261122-ppc64le"),
         ({"authority_dir": "/nonexistent"},
          "/nonexistent/tls_ca.pem: No such file or directory; playbooks/authorities.yml makes it"),
     ],
@@ -402,7 +403,7 @@ def test_an_image_of_another_kernel_machine_or_key_is_none(desk: Desk, publish: 
         "hal05: ac922-20261124-ppc64le is for ppc64le with kernel 4.18.0-1.el7, "
         "and it is ppc64le with kernel 4.18.0-80.7.2.el7"
     )
-    assert "no signed image of the server" in refused(desk, "hal05", image="ac922-20261123-ppc64le")
+    assert "not a signed image of the server" in refused(desk, "hal05", image="ac922-20261123-ppc64le")
 
 
 # --- how it ends
@@ -427,7 +428,7 @@ def test_next_state_down_leaves_it_drained(desk: Desk) -> None:
     assert desk.ask("hal05", desk.ask("hal05").code, next_state="DOWN").well
     machine = desk.site.machines["hal05"]
     assert machine.drained
-    assert "installed and proven; drained as was asked by root@here" in machine.reason
+    assert "installed and proven; drained, as asked by root@here" in machine.reason
 
 
 def test_the_record_says_who_and_by_what(desk: Desk) -> None:

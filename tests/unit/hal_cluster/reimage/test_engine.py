@@ -363,7 +363,7 @@ def test_by_slurm_its_next_state_is_for_the_end_of_all_steps() -> None:
     assert here.machine.drained
     assert here.end().state is State.DONE
     assert (here.machine.drained, here.machine.proven) == (True, True)
-    assert here.machine.reason == "hal-reimage: installed and proven; drained as was asked by root@here"
+    assert here.machine.reason == "hal-reimage: installed and proven; drained, as asked by root@here"
 
 
 @pytest.mark.parametrize("run", [RUN, BY_SLURM])
@@ -566,8 +566,7 @@ def test_a_machine_that_boots_its_disk_instead_is_disarmed_after_a_while() -> No
     ended = here.end()
     assert (ended.state, ended.step) == (State.FAILED, Step.INSTALL)
     assert ended.reason == (
-        "waited for its firmware to boot from the network, for too long: the disk is as it was; "
-        "its console says: last line"
+        "waited too long for its firmware to boot from the network: the disk is as it was; its console says: last line"
     )
     assert ended.seconds["install"] < LIMITS.begin + LIMITS.install
     assert (here.machine.disk, here.machine.drained, here.site.orders) == ("system 0", True, {})
@@ -703,7 +702,7 @@ def test_a_node_that_slurm_does_not_send_jobs_to_is_not_done() -> None:
     here.go_to(Step.RETURN)
     here.machine.runs = "nothing"
     here.tick()
-    assert here.record().waiting == "Slurm to send it jobs; it has it not answering"
+    assert here.record().waiting == "Slurm to send it jobs; Slurm has it as not answering"
     ended = here.end()
     assert (ended.state, ended.step) == (State.FAILED, Step.RETURN)
     assert here.machine.drained
@@ -1353,7 +1352,7 @@ def test_a_run_that_is_killed_at_any_call_is_done_by_the_same_command(way: str) 
         assert ended.state is State.DONE, f"{point}: {ended}"
         assert here.site.orders == {}, point
         assert (here.machine.proven, here.machine.reserved) == (True, False), point
-        stays = {"drained": "fan"}.get(way, "drained as was asked" if "reboot" in way else "")
+        stays = {"drained": "fan"}.get(way, "drained, as asked" if "reboot" in way else "")
         assert here.machine.drained == bool(stays), point
         assert stays in here.machine.reason, point
     assert number > 60

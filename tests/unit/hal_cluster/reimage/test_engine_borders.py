@@ -83,8 +83,8 @@ def test_an_installer_may_take_all_of_its_time_to_begin(longer: float) -> None:
     here.site.clock = entered + LIMITS.begin - 1
     assert here.engine.tick(NODE, here.run).reason == ""
     here.site.clock += 1 + longer
-    said = "the installer to begin, for too long: the disk is as it was"
-    assert here.engine.tick(NODE, here.run).reason == f"waited for {said}; its console says: last line"
+    said = "the installer to begin: the disk is as it was"
+    assert here.engine.tick(NODE, here.run).reason == f"waited too long for {said}; its console says: last line"
 
 
 @pytest.mark.parametrize("longer", [0, 1, 86400])

@@ -136,12 +136,12 @@ def test_without_a_name_it_says_how_to_give_one(blank: str) -> None:
 
 @pytest.mark.parametrize("wide", ["all", " all ", "ALL", "*", "hal*", "hal0?", "hal01,*", "all and not hal01"])
 def test_what_stands_for_whatever_there_is_is_refused_even_where_it_finds_one_node(wide: str) -> None:
-    with pytest.raises(ReimageError, match=r"^reimage_nodes is .*: name nodes, as hal05 or hal\[05-08\]$"):
+    with pytest.raises(ReimageError, match=r"^reimage_nodes is .*: name nodes, such as hal05 or hal\[05-08\]$"):
         named(wide, ["hal01"], EVERY)
 
 
 def test_no_node_and_every_node_are_refused() -> None:
-    with pytest.raises(ReimageError, match=r"^reimage_nodes is gpu and login: no node$"):
+    with pytest.raises(ReimageError, match=r"^reimage_nodes is gpu and login: this selects no node$"):
         named("gpu and login", [], EVERY)
     with pytest.raises(ReimageError, match=r"^reimage_nodes is compute or login: every node of the site"):
         named("compute or login", EVERY, EVERY)

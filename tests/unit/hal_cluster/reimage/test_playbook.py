@@ -156,8 +156,8 @@ def test_each_node_whose_bmc_does_not_answer_is_a_line(calls: Calls) -> None:
     [
         ((), "name the nodes: -e reimage_nodes=hal05"),
         (("reimage_nodes=",), "name the nodes: -e reimage_nodes=hal05"),
-        (("reimage_nodes=all",), "reimage_nodes is all: name nodes, as hal05 or hal[05-08]"),
-        (("reimage_nodes=*",), "reimage_nodes is *: name nodes, as hal05 or hal[05-08]"),
+        (("reimage_nodes=all",), "reimage_nodes is all: name nodes, such as hal05 or hal[05-08]"),
+        (("reimage_nodes=*",), "reimage_nodes is *: name nodes, such as hal05 or hal[05-08]"),
         (("reimage_nodes=hal17",), 'unknown name "hal17"'),
         (
             ("reimage_nodes=hal-login",),

@@ -314,7 +314,7 @@ def test_a_test_job_on_another_node_proves_nothing() -> None:
     job = slurm(here).prove("hal01")
     here.jobs[job].state, here.jobs[job].node = "COMPLETED", "hal02"
     assert slurm(here).proven("hal01", job) == "test job 100 ran on hal02, not on hal01"
-    assert slurm(here).proven("hal02", job) == "job 100 is hal-reimage-hal01, no test job of hal02"
+    assert slurm(here).proven("hal02", job) == "job 100 is hal-reimage-hal01, not a test job of hal02"
 
 
 def test_a_test_job_that_slurm_forgot_is_followed_by_a_new_one_under_the_same_reservation() -> None:
@@ -390,14 +390,14 @@ def test_a_reservation_that_its_job_still_uses_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("user", "says"),
     [
-        ("", "reimage_job_user: slurm_users names none; name the ordinary user who has the test job"),
-        ("--all", 'reimage_job_user: "--all" is not a name of one; name the ordinary user who has the test job'),
+        ("", "reimage_job_user: slurm_users names nobody; name the ordinary user who runs the test job"),
+        ("--all", 'reimage_job_user: "--all" is not a user name; name the ordinary user who runs the test job'),
         ("root", "reimage_job_user: root is root, whose job shows nothing about those of users; name an ordinary user"),
         ("toor", "reimage_job_user: toor is root, whose job shows nothing about those of users; name an ordinary user"),
         (
             "bob",
-            "reimage_job_user: bob has no association in Slurm, which refuses jobs without; declare one "
-            "(slurm_users), or name a user who has",
+            "reimage_job_user: bob has no association in Slurm, which refuses jobs without one; declare it "
+            "(slurm_users), or name a user who has one",
         ),
     ],
 )

@@ -12,7 +12,7 @@ module: hal_files
 short_description: Write directories and files in one call
 description:
   - Does for a list what ansible.builtin.file, ansible.builtin.template and ansible.builtin.copy do one by one.
-    Render files at the controller with the template lookup. Each file is replaced at once or not at all.
+    You render files at the controller, with the template lookup. Each file is replaced at once or not at all.
   - First looks at all destinations, in check mode as well. If one is of another type, such as a directory or a broken
     link where a file belongs, it refuses, and writes nothing of the call. (The other modules would write into a
     directory.)

@@ -22,7 +22,7 @@ description:
     controller asks again and again, each time through a new connection. It counts a connection that was made after ifup
     had ended.
   - An interface of IPoIB that is up in another mode, or with another MTU, is not changed unless O(ipoib_ok), nor is its
-    file. The nodes that it speaks with have the same mode and MTU.
+    file. The nodes that it speaks with are like it.
   - ifup and ifdown are those of EL7's package initscripts. Role network brings the units hal-network-rollback.service
     and .timer, and the program that O(phase=apply) starts.
 options:

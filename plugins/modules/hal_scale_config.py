@@ -19,9 +19,9 @@ description:
     the declared value again. Nodes of no class are left alone. So are attributes that nobody declared; C(by_hand) names
     those that nodes of a class have of their own.
   - Nodes of a class that are not in the cluster (yet) are left out, and returned in C(missing).
-  - Never overwrites a value that somebody else has set before you have seen it. It fails, in check mode as well, and
-    changes nothing. The failure shows all such values and a code; I(confirm) with this code accepts exactly them.
-    Values that an earlier rollout declared are ours; C(/var/lib/hal/spectrum_scale/set.json) remembers them.
+  - If somebody else has set a value that would be overwritten, you see it first. The module fails, in check mode as
+    well, and changes nothing. The failure shows all such values and a code; I(confirm) with this code accepts exactly
+    them. Values that an earlier rollout declared are ours; C(/var/lib/hal/spectrum_scale/set.json) remembers them.
   - Fails when a call of C(mmchconfig) takes too long, but does not stop it. While one runs, the module fails at once.
 options:
   attributes:

@@ -25,8 +25,8 @@ description:
   - Copies in I(record_dir) tell what the daemon has read. A drop-in of its unit writes them at every start, this module
     after a reconfigure.
   - A machine that was configured otherwise has no valid copies. Then files that are older than the daemon count as
-    read. Of newer files, slurmctld has read what it shows. What slurmd has read is not known, and counts as a change
-    that loses jobs; while jobs run, I(restart_ok) does not help then.
+    read. If files are newer, slurmctld shows what it has read. What slurmd has read is not known, which counts as a
+    change that loses jobs; while jobs run, I(restart_ok) does not help then.
 options:
   name:
     description: The daemon. Its unit has the same name.

@@ -66,7 +66,7 @@ judged:
   elements: str
   returned: always
 why:
-  description: Why a daemon did not, one line for each.
+  description: Why a daemon did not read them to their end, one line for each.
   type: list
   elements: str
   returned: always

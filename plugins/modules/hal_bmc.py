@@ -46,7 +46,7 @@ options:
       - C(clock) has the BMC ask C(ntp_servers). Without servers it sets the BMC's clock by the controller's.
       - C(certificate) gives the BMC a certificate that the authority in C(authority) signed.
     type: str
-    choices: [status, on, off, force_off, cycle, boot, inventory, console, password, clock, certificate]
+    choices: [status, "on", "off", force_off, cycle, boot, inventory, console, password, clock, certificate]
     default: status
   serial: {description: "The machine's declared serial number. An action that changes something needs it.", type: str}
   serials:

@@ -31,7 +31,7 @@ class Machine:
 
 @dataclass
 class Bmcs:
-    """Implements world.Bmc. ``declared``: the model's nodes by serial number. ``turns``: when a machine may go on."""
+    """Implements world.Bmc. ``declared``: the model's nodes by serial number. ``turns``: when each may be switched on."""
 
     machines: Mapping[str, Machine]
     declared: Mapping[str, str]
@@ -52,7 +52,7 @@ class Bmcs:
         return state is not Power.OFF
 
     def shut_down(self, node: str, may: Callable[[], None]) -> None:
-        """Shut a machine down; take its power away if it does not."""
+        """Shut a machine down; take its power away if it does not go off."""
         self._ask(node, lambda bmc: operations.shut_down(bmc, self.limits, force=True, may=may), sure=True)
 
     def network_once(self, node: str) -> None:

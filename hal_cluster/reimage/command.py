@@ -123,7 +123,7 @@ class _Begun:
 
 
 def _begun_together(last: Mapping[str, Record | None], code: str) -> _Begun:
-    """Return what an earlier call with this code has done already; without a code, the call that is not through.
+    """Return what an earlier call with this code has done already; without a code, what the unfinished call did.
 
     Nodes that are done or were aborted are left out of the rest. If all are, the code was used and is worth nothing.
     """

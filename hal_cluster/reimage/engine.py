@@ -165,9 +165,10 @@ class Engine(Stepping):
         return self.world.store.write(self._ended(replace(record, waiting=""), State.FAILED))
 
     def _make_safe(self, record: Record, reason: str) -> None:
-        """Have a node boot its disk, and no job come to it. A node that was not drained yet stays as it is.
+        """Have a node boot its disk, and no job come to it.
 
-        Without a reason Slurm is not asked for anything.
+        Before step drain, and without a reason, Slurm is left alone. At step drain our own drain, or a reboot that was
+        asked for, becomes a drain with this reason; a drain of somebody else stays.
         """
         node, step = record.node, record.step
         if not before(step, Step.ARM):

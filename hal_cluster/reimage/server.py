@@ -132,7 +132,9 @@ def image_of(node: BootNode, manifests: Sequence[Manifest], wanted: str) -> Imag
         named = [manifest for manifest in manifests if manifest.folder == wanted]
         if not named:
             there = ", ".join(manifest.folder for manifest in manifests) or "none"
-            raise ReimageError(f"reimage_image is {wanted}: not a signed image of the server; those are: {there}")
+            raise ReimageError(
+                f"reimage_image is {wanted}: not a signed image of the server; signed images there: {there}"
+            )
         if named[0] not in fitting:
             manifest = named[0]
             raise ReimageError(

@@ -73,7 +73,7 @@ def _slurm(seen: SlurmNode) -> list[str]:
         lines = ["1 job, which ends first:" if len(seen.jobs) == 1 else f"{len(seen.jobs)} jobs, which end first:"]
         lines += [f"{job.id} of {job.user} ends by {job.end}" for job in seen.jobs]
     if seen.drained and not seen.ours:
-        lines.append(f"drained by {seen.by}: {seen.reason}. It stays drained")
+        lines.append(f"drained by {seen.by}: {seen.reason}. It stays drained afterwards")
     elif seen.reboot:
         lines.append(f"a reboot was asked for: {seen.reason}")
     elif seen.drained:

@@ -102,7 +102,7 @@ class SlurmCommands(Draining):
         """Have slurmctld reboot a node when its jobs have ended. Return "" or why not now.
 
         A reboot that was asked for already stays as it is. A node that an administrator drained keeps its reason, and
-        is DOWN after the reboot: otherwise slurmctld would end that drain. If too few are left, it does as drain().
+        is DOWN after the reboot: otherwise slurmctld would end that drain. If too few are left, as drain().
         """
         with self._deciding:
             nodes = self._nodes(node)

@@ -157,7 +157,7 @@ class Stepping(ABC):
             return {}
         seen = self._see(record)
         if not seen.usable:
-            raise Wait(f"Slurm to send it jobs; Slurm has it as {seen.reason or 'not answering'}")
+            raise Wait(f"Slurm to send it jobs; Slurm says: {seen.reason or 'not answering'}")
         return {}
 
     # --- what differs

@@ -174,7 +174,8 @@ unmanaged:
       note: ""
       package: setup
 package_files:
-  description: With O(deep), files that are not as their package brought them, and whose entry the package is.
+  description: With O(deep), files that are not as their package brought them, each with role, task and source of
+    its package's entry.
   returned: success
   type: list
   elements: dict

@@ -13,9 +13,11 @@ short_description: Power, one-time boot and settings of a BMC
 description:
   - Speaks with one BMC, through the client that its C(kind) needs. Runs at the controller, with the controller's
     Python; sixteen at once hold nobody up.
-  - After a command it asks the BMC, and waits, until the command took. What is so already is not done again.
+  - After a command it asks the BMC, and waits, until the command has taken effect. What is so already is not done
+    again.
   - An action that changes something needs C(serial), and is refused when the BMC's machine has another one. Only
-    C(password) does without. A new BMC needs a password of the site before anybody can read its serial number.
+    C(password) also works without it, because a new BMC needs a password of the site before anybody can read its serial
+    number.
   - Certificates are always checked, by C(ca_file) or C(fingerprint). A password that everybody knows is refused, except
     as the C(former_password) that is changed.
 options:

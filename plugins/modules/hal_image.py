@@ -26,7 +26,8 @@ options:
     required: true
     choices: [state, begin, enter, install, finish, end]
   folder:
-    description: The folder to build in, with room for the root and its packed file. It is empty, or of an older build.
+    description: The folder to build in, with room for the root and its packed file. It has to be empty, or of an
+      older build, which V(begin) removes.
     type: path
     required: true
   owner:

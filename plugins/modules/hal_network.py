@@ -11,8 +11,8 @@ DOCUMENTATION = r"""
 module: hal_network
 short_description: Write ifcfg files, and put them in force with a timed roll-back
 description:
-  - Changes an interface only while a timer stands ready to put back its files and what the kernel had of it. You
-    confirm the change through a new connection.
+  - Changes an interface only while a timer stands ready to put back its files and what the kernel had of it. The
+    controller confirms the change through a new connection (O(phase=confirm)).
   - O(phase=write) writes the files and compares them with what the kernel has. It touches no interface. An interface
     that this connection needs, and that is not as declared, keeps its file unless O(contact_ok), because the next boot
     would be a change without a way back.
@@ -22,7 +22,7 @@ description:
     controller asks again and again, each time through a new connection. It counts a connection that was made after ifup
     had ended.
   - An interface of IPoIB that is up in another mode, or with another MTU, is not changed unless O(ipoib_ok), nor is its
-    file. The nodes that it speaks with are like it.
+    file, because the nodes that it speaks with have the same mode and MTU.
   - ifup and ifdown are those of EL7's package initscripts. Role network brings the units hal-network-rollback.service
     and .timer, and the program that O(phase=apply) starts.
 options:
@@ -44,7 +44,11 @@ options:
       address: {type: str, description: Its address with the prefix. A member of a bond has none.}
       mtu: {type: int, description: Its MTU. Any will do if none is given.}
       mac: {type: str, description: The MAC that it has to have. Any will do if none is given.}
-      gateway: {type: str, description: The gateway of its default route. None is set if none is given.}
+      gateway:
+        type: str
+        description: >-
+          The gateway of its default route. Without it the interface gets no default route, and one that is there is
+          taken away.
       mode: {type: str, description: The mode of IPoIB. Any will do if none is given.}
       master: {type: str, description: The bond that it is a member of.}
       members: {type: list, elements: str, default: [], description: The members of a bond.}

@@ -13,7 +13,7 @@ short_description: Set attributes of a Spectrum Scale cluster, by class of nodes
 description:
   - Runs on a node that may change the cluster. Compares what C(mmlsconfig) shows with what is declared, class by class.
     Calls C(mmchconfig) once for each list of nodes and flag, never for what is right already.
-  - Sets attributes that a running daemon takes over at once with C(-i). The others wait for the next start of each
+  - Uses C(-i) for attributes that a running daemon takes over at once. The others wait for the next start of each
     node's daemon, and are returned in C(pending). No daemon is ever restarted here.
   - If somebody has set a declared attribute (of the cluster or of a class) on single nodes of a class, those nodes get
     the declared value again. Nodes of no class are left alone. So are attributes that nobody declared; C(by_hand) names

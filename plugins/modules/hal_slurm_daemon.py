@@ -24,7 +24,7 @@ description:
     again.
   - Copies in I(record_dir) tell what the daemon has read. A drop-in of its unit writes them at every start, this module
     after a reconfigure.
-  - A machine that was configured otherwise has no valid copies. Then files that are older than the daemon count as
+  - Without valid copies, as on a machine that was configured otherwise, files that are older than the daemon count as
     read. If files are newer, slurmctld shows what it has read. What slurmd has read is not known, which counts as a
     change that loses jobs; while jobs run, I(restart_ok) does not help then.
 options:

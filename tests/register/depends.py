@@ -175,8 +175,8 @@ class Tree:
             yield from self._matching(pattern) if "*" in pattern else self.below(pattern)
         for word in found.words:
             yield from self._word(word)
-        started = () if file.startswith("hal_node/") else found.programs  # nodes do not run the controller's programs
-        for program in started:
+        # A word such as hal-reimage in hal_node is an owner's name: nodes do not have the controller's scripts.
+        for program in found.programs | (set() if file.startswith("hal_node/") else found.scripts):
             yield from self.below(program.replace(".", "/"))
         for role in found.roles & self.roles:
             yield from self.below(f"roles/{role}")

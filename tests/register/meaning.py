@@ -65,13 +65,15 @@ def _documents(text: str, module: bool) -> Iterator[Place]:
     def column(line: int, offset: int) -> int:
         return len(lines[line - 1].encode()[:offset].decode())  # ast counts bytes
 
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for node in ast.walk(tree):
         for statement in node.body if isinstance(node, _DOCUMENTED) else ():
             match statement:
                 case ast.Expr(value=ast.Constant(value=str())):
                     pass
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str())) if (
-                    module and name in _READ_BY_PEOPLE
+                    module and node is tree and name in _READ_BY_PEOPLE and name not in used
                 ):
                     pass
                 case _:

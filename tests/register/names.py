@@ -27,13 +27,14 @@ class Names:
 
     `imports`: dotted names; of a relative import with its leading dots. `paths`: relative to the file or the tree, also
     globs. `words`: hal_ words, with what follows their dots, and attributes. `programs`: packages that are run.
-    `roles`: words where a play or a task names a role.
+    `scripts`: the same of console scripts of pyproject.toml. `roles`: words where a play or a task names a role.
     """
 
     imports: set[str] = field(default_factory=set)
     paths: set[str] = field(default_factory=set)
     words: set[str] = field(default_factory=set)
     programs: set[str] = field(default_factory=set)
+    scripts: set[str] = field(default_factory=set)
     roles: set[str] = field(default_factory=set)
 
     def read(self, text: str) -> None:
@@ -80,7 +81,7 @@ def of_python(text: str) -> Names:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.read(node.value)
             if _SCRIPT.match(node.value):  # a console script of pyproject.toml
-                found.programs.update({node.value.replace("-", "_"), f"hal_cluster.{node.value[4:]}"})
+                found.scripts.update({node.value.replace("-", "_"), f"hal_cluster.{node.value[4:]}"})
     return found
 
 

@@ -361,7 +361,8 @@ def test_settings_that_lack_are_named(desk: Desk) -> None:
         ({"wipe": ["system"]}, "hal05: reimage_wipe names system; its other disks in cluster.yml: none"),
         ({"next_state": "IDLE"}, "reimage_next_state is IDLE: RESUME or DOWN"),
         ({"image": "ac922-1-ppc64le"},
-         "reimage_image is ac922-1-ppc64le: not a signed image of the server; those are: ac922-20261122-ppc64le"),
+         "reimage_image is ac922-1-ppc64le: not a signed image of the server; "
+         "signed images there: ac922-20261122-ppc64le"),
         ({"authority_dir": "/nonexistent"},
          "/nonexistent/tls_ca.pem: No such file or directory; playbooks/authorities.yml makes it"),
     ],

@@ -702,7 +702,7 @@ def test_a_node_that_slurm_does_not_send_jobs_to_is_not_done() -> None:
     here.go_to(Step.RETURN)
     here.machine.runs = "nothing"
     here.tick()
-    assert here.record().waiting == "Slurm to send it jobs; Slurm has it as not answering"
+    assert here.record().waiting == "Slurm to send it jobs; Slurm says: not answering"
     ended = here.end()
     assert (ended.state, ended.step) == (State.FAILED, Step.RETURN)
     assert here.machine.drained

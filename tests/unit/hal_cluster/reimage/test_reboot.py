@@ -209,7 +209,7 @@ def test_a_node_that_gets_no_jobs_afterwards_is_told(desk: Desk) -> None:
     desk.here.nodes[NODE].base = "DOWN"
     ended = desk.reboot.through(desk.reboot.through(record))
     assert desk.here.commands().count("scontrol update NodeName=hal01 State=RESUME") == 1
-    waited = "waited 2 min for Slurm to send it jobs; Slurm has it as not answering"
+    waited = "waited 2 min for Slurm to send it jobs; Slurm says: not answering"
     assert end_of(ended) == f"hal01 was rebooted, and takes no jobs: {waited}; {AGAIN}"
 
 

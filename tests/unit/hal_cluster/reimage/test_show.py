@@ -62,7 +62,7 @@ JOBS = tuple(Job(str(48211 + number), "alice", "2026-11-23T04:12:00") for number
         ),
         (
             SlurmNode(True, drained=True, by="ann", reason="bad fan"),
-            ["no jobs", "drained by ann: bad fan. It stays drained"],
+            ["no jobs", "drained by ann: bad fan. It stays drained afterwards"],
         ),
         (SlurmNode(True, drained=True, ours=True, reason="hal-reimage: x"), ["no jobs", "drained: hal-reimage: x"]),
         (SlurmNode(True, reboot="asked", reason="kernel"), ["no jobs", "a reboot was asked for: kernel"]),

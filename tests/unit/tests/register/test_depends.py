@@ -56,6 +56,8 @@ WHOLE_ROLE = {"roles/r/tasks/main.yml", "roles/r/templates/a.j2"}
          {"plugins/filter/hal_many.py"}),
         ({CONVERGE: "argv: [python, -m, hal_p, lock]", "hal_p/__init__.py": "", "hal_p/deep/a.py": ""},
          {"hal_p/__init__.py", "hal_p/deep/a.py"}),
+        ({TEST: "import hal_node.a", "hal_node/__init__.py": "", "hal_node/a.py": 'run(["python", "-m", "hal_node.p"])',
+          "hal_node/p/__init__.py": "", "hal_node/p/__main__.py": ""}, {"hal_node/p/__main__.py"}),
         ({TEST: 'run([sys.executable, "-m", "hal_p"])', "hal_p/__init__.py": "", "hal_p/a.py": ""}, {"hal_p/a.py"}),
         ({TEST: 'program = bin / "hal-p"\n', "hal_p/__init__.py": "", "hal_p/a.py": ""}, {"hal_p/a.py"}),
         ({CONVERGE: "argv: [python, -m, hal_cluster.p, x]", "hal_cluster/p/a.py": ""}, {"hal_cluster/p/a.py"}),

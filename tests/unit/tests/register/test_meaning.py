@@ -54,8 +54,18 @@ def test_only_of_a_module_its_documentation_does_not_count(name: str) -> None:
     assert meaning("plugins/inventory/hal.py", one) != meaning("plugins/inventory/hal.py", two)
 
 
-def test_other_strings_of_a_module_count() -> None:
-    one, two = (f'REASON = """{word}"""\n'.encode() for word in ("one", "two"))
+@pytest.mark.parametrize(
+    "text",
+    [
+        'REASON = """{}"""\n',
+        'def f():\n    EXAMPLES = "{}"\n    g(EXAMPLES)\n',
+        'def f():\n    RETURN = "{}"\n',
+        'class A:\n    DOCUMENTATION = "{}"\n',
+        'DOCUMENTATION = "{}"\nf(DOCUMENTATION)\n',
+    ],
+)
+def test_other_strings_of_a_module_count(text: str) -> None:
+    one, two = (text.format(word).encode() for word in ("one", "two"))
     assert meaning("plugins/modules/hal_x.py", one) != meaning("plugins/modules/hal_x.py", two)
 
 

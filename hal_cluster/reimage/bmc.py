@@ -31,7 +31,7 @@ class Machine:
 
 @dataclass
 class Bmcs:
-    """Implements world.Bmc. ``declared``: the model's nodes by serial number. ``turns``: when each may be switched on."""
+    """Implements world.Bmc. ``declared``: the nodes of the model by serial number. ``turns``: when power may come."""
 
     machines: Mapping[str, Machine]
     declared: Mapping[str, str]

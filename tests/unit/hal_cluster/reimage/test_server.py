@@ -171,7 +171,7 @@ def test_the_newest_image_of_a_nodes_kernel_and_machine_is_its_own(
     with pytest.raises(ReimageError, match=r"^hal05: ac922-3-ppc64le is for ppc64le with kernel 4\.18\.0-1\.el7"):
         image_of(NODE, found, "ac922-3-ppc64le")
     with pytest.raises(
-        ReimageError, match=r"^reimage_image is ac922-5-ppc64le: not a signed image of the server; those"
+        ReimageError, match=r"^reimage_image is ac922-5-ppc64le: not a signed image of the server; signed images there"
     ):
         image_of(NODE, found, "ac922-5-ppc64le")
 

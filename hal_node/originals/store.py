@@ -306,8 +306,10 @@ def _fresh(wanted, mine, entries, node):
     answers = _guarded(lambda thing: also(name_of(thing), fresh[thing].declared, node), paths)
     for thing, more in answers.items():
         for path in [] if isinstance(more, Unreadable) else more:
-            if 'file:' + path not in entries and 'file:' + path not in mine:
-                fresh.setdefault('file:' + path, Wanted(content=True)).roles.update(fresh[thing].roles)
+            inside = 'file:' + path
+            if not mine.get(inside) and not _is_kept(entries.get(inside), Wanted(content=True)):
+                fresh.setdefault(inside, Wanted()).content = True  # also of a file of which only the mode is managed
+                fresh[inside].roles.update(fresh[thing].roles)
     return fresh, [(thing, answer.reason) for thing, answer in sorted(answers.items())
                    if isinstance(answer, Unreadable)]
 

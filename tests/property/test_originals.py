@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.modules import SHIPPED
@@ -133,6 +133,12 @@ def node_of() -> Iterator[tuple[Any, Path]]:
     st.lists(WRITES, min_size=1, max_size=10),
     st.permutations(ROLES),
     st.booleans(),
+)
+@example(
+    [("a", ("directory", 0o700)), ("a/x", ("file", b"theirs", 0o600, 10**18))],
+    [("base", "a", "absent", b"", 0o600), ("base", "a/x", "mode", b"", 0o600)],
+    ["base", "time"],
+    True,
 )
 def test_any_rollout_is_given_back_in_any_order(
     before: list[tuple[str, Any]], writes: list[tuple[str, str, str, bytes, int]], order: list[str], at_once: bool

@@ -224,6 +224,20 @@ def test_a_folder_that_goes_is_kept_with_all_in_it(hal: FakeNode) -> None:
     ]
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_a_folder_that_goes_takes_files_along_of_which_only_the_mode_is_managed(
+    hal: FakeNode, systemd: list[list[str]], together: bool
+) -> None:
+    folder = hal.write("/etc/old/a", "theirs\n").parent
+    runs = [wants("file:/etc/old/a", content=False, state="present"), wants("file:/etc/old", state="absent")]
+    for resources in [[*runs[1], *runs[0]]] if together else runs:
+        kept(hal, resources)
+    (folder / "a").unlink()
+    folder.rmdir()
+    given_back(hal, changed_ok=True)
+    assert (folder / "a").read_text() == "theirs\n"
+
+
 def test_a_folder_with_too_much_in_it_is_refused(hal: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     hal.write("/opt/old/a", "1\n")
     hal.write("/opt/old/b", "1\n")

@@ -238,6 +238,15 @@ def test_a_folder_that_goes_takes_files_along_of_which_only_the_mode_is_managed(
     assert (folder / "a").read_text() == "theirs\n"
 
 
+@pytest.mark.parametrize(("declared", "things"), [({"content": False}, ["/etc/old", "/etc/old/a"]), ({}, ["/etc/old"])])
+def test_of_a_folder_that_goes_what_a_rollout_wrote_is_ours_and_what_it_gave_a_mode_is_not(
+    hal: FakeNode, declared: dict[str, Any], things: list[str]
+) -> None:
+    hal.write("/etc/old/a", "x\n")
+    rolled_out(hal, "file:/etc/old/a", state="present", **declared)
+    assert kept(hal, wants("file:/etc/old", state="absent"))["kept"] == [f"file:{path}" for path in things]
+
+
 def test_a_folder_with_too_much_in_it_is_refused(hal: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     hal.write("/opt/old/a", "1\n")
     hal.write("/opt/old/b", "1\n")

@@ -16,9 +16,10 @@ from ..audit.secrets import read_key
 from ..audit.unmanaged import keep_for
 from ..expect.kernel import sysctl_path
 from ..expect.values import Unreadable
+from .listing import seen_now
 from .paths import put_back, set_times
 from .plan import SECONDS, fingerprint, is_back, others, plan
-from .store import CONTENT, OriginalsError, read_index, seen_now, write_index
+from .store import CONTENT, OriginalsError, read_index, write_index
 
 MYPY = False
 if MYPY:

@@ -18,7 +18,8 @@ from ..audit.unmanaged import look_at
 from ..expect.services import parse
 from ..expect.values import Unreadable
 from ..slurm.process import job_steps
-from .store import is_same, roles_of, seen_now, summary, things_of
+from .listing import is_same, roles_of, seen_now, summary
+from .store import things_of
 
 MYPY = False
 if MYPY:

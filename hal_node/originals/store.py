@@ -20,7 +20,7 @@ from ..audit.node import STATE, as_bytes, iso, shown_name, small_file
 from ..audit.observe import Survey
 from ..expect.process import read_guarded
 from ..expect.values import Unreadable, present
-from .paths import described, same, status_of
+from .paths import described, status_of
 
 MYPY = False
 if MYPY:
@@ -303,7 +303,7 @@ def _fresh(wanted, mine, entries, node):
     fresh = {thing: want for thing, want in wanted.items() if not _is_kept(entries.get(thing), want)
              and not (thing in mine and (mine[thing] or not want.content))}
     paths = [thing for thing in sorted(fresh) if kind_of(thing) == 'file']
-    answers = _guarded(lambda thing: also(name_of(thing), fresh[thing].declared, node), paths)
+    answers = guarded(lambda thing: also(name_of(thing), fresh[thing].declared, node), paths)
     for thing, more in answers.items():
         for path in [] if isinstance(more, Unreadable) else more:
             inside = 'file:' + path
@@ -335,7 +335,7 @@ def _large(fresh, most_mib, node):
     # type: (dict[str, Wanted], int, Any) -> tuple[list[str], list[tuple[str, str]]]
     """Return (the things that are not kept, [(thing, why)]), the largest first, so that the others fit."""
     paths = [thing for thing in sorted(fresh) if kind_of(thing) == 'file' and fresh[thing].content]
-    sizes = _guarded(lambda thing: _size(node.path(name_of(thing))), paths)
+    sizes = guarded(lambda thing: _size(node.path(name_of(thing))), paths)
     sizes = {thing: size for thing, size in sizes.items() if not isinstance(size, Unreadable)}  # reading it fails, too
     return _too_large(sizes, most_mib * MIB), [
         (thing, '%d MiB: more than originals_most_mib (%d) has room for' % (-(-sizes[thing] // MIB), most_mib))
@@ -348,7 +348,7 @@ def _size(path):
     return status.st_size if status is not None and stat.S_ISREG(status.st_mode) else 0
 
 
-def _guarded(read, things):
+def guarded(read, things):
     # type: (Callable[[str], Any], list[str]) -> dict[str, Any]
     """Return {thing: what `read` gives of it, or Unreadable}; a file system that hangs costs one of them."""
     def caught(thing):
@@ -368,7 +368,7 @@ def _read_all(fresh, node, check):
     paths = [thing for thing in sorted(fresh) if kind_of(thing) == 'file']
     if not check:
         _folders(node)
-    answers = _guarded(lambda thing: keep_path(node, name_of(thing)) if fresh[thing].content and not check
+    answers = guarded(lambda thing: keep_path(node, name_of(thing)) if fresh[thing].content and not check
                        else described(node.path(name_of(thing)), False), paths)
     declared = {thing: want.declared for thing, want in fresh.items() if kind_of(thing) != 'file'}
     answers.update(observed(sorted(declared), declared, node))
@@ -411,78 +411,3 @@ def losing(thing, was, declared):
     if not differing:
         return ''
     return '%s: %s is changed, and not put back: note it' % (thing, ', '.join(differing))
-
-
-# ---------------------------------------------------------------- list
-def listed(node):
-    # type: (Any) -> list[dict[str, Any]]
-    """Return [{thing, kept_at, roles, was, now}] of what is kept; `now`: as it was, changed, or not known."""
-    index = read_index(node)
-    record = _own_record(node)
-    roles = roles_of(index, record)
-    seen = seen_now(index['entries'], node)
-    return [{'thing': thing, 'kept_at': entry['kept_at'], 'roles': sorted(roles[thing]),
-             'was': summary(thing, entry['was']), 'now': state_of(thing, entry, seen[thing])}
-            for thing, entry in sorted(index['entries'].items())]
-
-
-def _own_record(node):
-    # type: (Any) -> Any
-    """Return the record of this node without asking whose it is; None where it cannot be read."""
-    try:
-        return json.loads(records.read_content(node).decode('utf-8'))
-    except (records.RecordError, ValueError):
-        return None
-
-
-def roles_of(index, record):
-    # type: (dict[str, Any], dict[str, Any] | None) -> dict[str, set[str]]
-    """Return {thing: the roles that have it}: those that it was kept for, and those that the record has. Pure."""
-    out = {thing: set(entry['roles']) for thing, entry in index['entries'].items()}
-    for entry in (record or {}).get('entries') or []:
-        for thing in things_of(entry['resource'], entry.get('declared') or {}):
-            if thing in out and not entry.get('orphaned'):
-                out[thing].add(entry['role'])
-    return out
-
-
-def seen_now(entries, node):
-    # type: (dict[str, Any], Any) -> dict[str, Any]
-    """Return {thing: what is there now, or Unreadable}."""
-    paths = [thing for thing in sorted(entries) if kind_of(thing) == 'file']
-    out = _guarded(lambda thing: described(
-        node.path(name_of(thing)), None if entries[thing]['content'] else False), paths)
-    out.update(observed([thing for thing in entries if kind_of(thing) != 'file'], {}, node))
-    return out
-
-
-def state_of(thing, entry, now):
-    # type: (str, dict[str, Any], Any) -> str
-    """Return "as it was", "changed" or "not known". Pure."""
-    if isinstance(now, Unreadable):
-        return 'not known'
-    return 'as it was' if is_same(thing, entry, now) else 'changed'
-
-
-def is_same(thing, entry, now):
-    # type: (str, dict[str, Any], dict[str, Any]) -> bool
-    """Say whether a thing is what it was. Pure."""
-    was = entry['was']
-    if kind_of(thing) != 'file':
-        return bool(was == now)
-    return same(was, now)
-
-
-def summary(thing, was):
-    # type: (str, dict[str, Any]) -> str
-    """Return in few words what was there; nothing of its content. Pure."""
-    if was.get('state') == 'absent':
-        return 'nothing'
-    if kind_of(thing) == 'file':
-        size = ', %d bytes' % was['size'] if was['type'] == 'file' else ''
-        return '%s %s %s:%s%s' % (was['type'], was['mode'], was['owner'], was['group'], size)
-    if kind_of(thing) == 'service':
-        return ', '.join([was['state'], was.get('file_state') or 'cannot be enabled'])
-    if kind_of(thing) == 'package':
-        return ' '.join(was.get('version') or [])
-    return ', '.join('%s %s' % (name, value) for name, value in sorted(was.items()) if name != 'state') or 'there'

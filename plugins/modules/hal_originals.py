@@ -155,7 +155,8 @@ from ansible.module_utils.hal_node.audit.node import Node
 from ansible.module_utils.hal_node.audit.record import WriteError
 from ansible.module_utils.hal_node.expect.values import to_text
 from ansible.module_utils.hal_node.originals.back import ask, give_back
-from ansible.module_utils.hal_node.originals.store import OriginalsError, keep, listed
+from ansible.module_utils.hal_node.originals.listing import listed
+from ansible.module_utils.hal_node.originals.store import OriginalsError, keep
 
 MYPY = False
 if MYPY:

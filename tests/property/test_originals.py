@@ -21,7 +21,8 @@ assert SHIPPED, "what is shipped is found under the name that it has on a node"
 from ansible.module_utils.hal_node.audit.node import Node  # noqa: E402  found through the lines above
 from ansible.module_utils.hal_node.expect.values import Unreadable  # noqa: E402
 from ansible.module_utils.hal_node.originals.back import ask, give_back  # noqa: E402
-from ansible.module_utils.hal_node.originals.store import keep, listed  # noqa: E402
+from ansible.module_utils.hal_node.originals.listing import listed  # noqa: E402
+from ansible.module_utils.hal_node.originals.store import keep  # noqa: E402
 
 ROLES = ("base", "time")
 NAMES = ["a", "b", "a/x", "a/y", "a/x/p", "a/x/q", "b/x", "b/x/p/r"]

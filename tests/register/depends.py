@@ -68,6 +68,8 @@ PLAY = ("molecule/", "playbooks/", "tests/")
 LIBRARIES = ("", "molecule/virtual_hal")
 """Where an import is looked for, after the file's own folder."""
 PLUGINS = ("modules", "action", "lookup", "connection", "strategy")
+RECOGNISES = "hal_cluster/audit/resources/"
+"""It tells a role's tasks apart by the names of their modules, and runs none: who runs one names it in a task."""
 
 
 class Tree:
@@ -173,7 +175,9 @@ class Tree:
         called = [pattern for word in found.words & CALLS.keys() for pattern in CALLS[word]]
         for pattern in (*READS.get(file, ()), *called):
             yield from self._matching(pattern) if "*" in pattern else self.below(pattern)
-        for word in found.words:
+        # A plugin's own name says who it is; only an action plugin runs the module of its name.
+        own = {PurePosixPath(file).stem} if file.startswith("plugins/") and here.name != "action" else set()
+        for word in set() if file.startswith(RECOGNISES) else found.words - own:
             yield from self._word(word)
         # A word such as hal-reimage in hal_node is an owner's name: nodes do not have the controller's scripts.
         for program in found.programs | (set() if file.startswith("hal_node/") else found.scripts):

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_node.originals import store as store
+from ansible.module_utils.hal_node.originals import store
 from ansible.module_utils.hal_node.originals.back import give_back
+from ansible.module_utils.hal_node.originals.listing import listed
 from ansible.module_utils.hal_node.originals.store import (
     OriginalsError,
     Refused,
     keep,
-    listed,
     losing,
     things_of,
     wanted_of,
@@ -692,5 +692,5 @@ def test_extended_attributes_come_back(hal: FakeNode, systemd: list[list[str]]) 
 
 
 def test_the_store_is_not_written_for_nothing(hal: FakeNode) -> None:
-    assert store.listed(hal.node) == []
+    assert listed(hal.node) == []
     assert not hal.path("/var/lib/hal").exists()

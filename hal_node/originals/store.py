@@ -369,7 +369,7 @@ def _read_all(fresh, node, check):
     if not check:
         _folders(node)
     answers = guarded(lambda thing: keep_path(node, name_of(thing)) if fresh[thing].content and not check
-                       else described(node.path(name_of(thing)), False), paths)
+                      else described(node.path(name_of(thing)), False), paths)
     declared = {thing: want.declared for thing, want in fresh.items() if kind_of(thing) != 'file'}
     answers.update(observed(sorted(declared), declared, node))
     return answers

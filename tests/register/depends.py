@@ -50,6 +50,7 @@ READS = {
     "hal_cluster/packages/declared.py": tuple(f"roles/*/{part}" for part in ("tasks", "defaults", "meta", "vars")),
     "playbooks/image.yml": tuple(f"roles/*/{part}" for part in ("defaults", "meta", "vars")),  # those of a profile
     "playbooks/audit.yml": ("roles/**",),
+    "molecule/provision_server/tests/test_image.py": ("roles/base/**", "roles/repositories/**", "roles/time/**"),
     "playbooks/takeover.yml": ("playbooks/site.yml",),  # a playbook without roles is about the site's
     "molecule/python2/converge.yml": ("playbooks/site.yml",),  # the same
     "hal_inventory/cache.py": ("hal_inventory/**",),  # another program, another cache
@@ -69,7 +70,7 @@ LIBRARIES = ("", "molecule/virtual_hal")
 """Where an import is looked for, after the file's own folder."""
 PLUGINS = ("modules", "action", "lookup", "connection", "strategy")
 RECOGNISES = "hal_cluster/audit/resources/"
-"""It tells a role's tasks apart by the names of their modules, and runs none: who runs one names it in a task."""
+"""It tells a role's tasks apart by the names of their modules, and runs none: whoever runs one names it elsewhere."""
 
 
 class Tree:

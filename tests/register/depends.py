@@ -176,8 +176,8 @@ class Tree:
         called = [pattern for word in found.words & CALLS.keys() for pattern in CALLS[word]]
         for pattern in (*READS.get(file, ()), *called):
             yield from self._matching(pattern) if "*" in pattern else self.below(pattern)
-        # A plugin's own name says who it is; only an action plugin runs the module of its name.
-        own = {PurePosixPath(file).stem} if file.startswith("plugins/") and here.name != "action" else set()
+        # A plugin's own name says who it is. Whatever word leads to an action plugin leads to its module as well.
+        own = {PurePosixPath(file).stem} if file.startswith("plugins/") else set()
         for word in set() if file.startswith(RECOGNISES) else found.words - own:
             yield from self._word(word)
         # A word such as hal-reimage in hal_node is an owner's name: nodes do not have the controller's scripts.

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.register import witness
 from tests.register.depends import Tree
@@ -45,8 +46,6 @@ WHOLE_ROLE = {"roles/r/tasks/main.yml", "roles/r/templates/a.j2"}
         ({CONVERGE: "roles: [s]\n", "roles/s/meta/main.yml": "dependencies: [{role: r}]\n"}, WHOLE_ROLE),
         ({CONVERGE: "- hal_m: {}\n", "plugins/modules/hal_m.py": "", "plugins/action/hal_m.py": ""},
          {"plugins/modules/hal_m.py", "plugins/action/hal_m.py"}),
-        ({TEST: 'x = "plugins/action/hal_m.py"', "plugins/action/hal_m.py": 'run("hal_m")',
-          "plugins/modules/hal_m.py": ""}, {"plugins/modules/hal_m.py"}),
         ({CONVERGE: "- hal_m: {}\n", "plugins/modules/hal_m.py": "from ansible.module_utils.hal_node.u import f",
           "hal_node/__init__.py": "", "hal_node/u.py": "from .v import w",
           "hal_node/v/__init__.py": "", "hal_node/v/w.py": ""},
@@ -205,3 +204,10 @@ def test_what_other_roles_are_does_not_concern_scenario_time() -> None:
 )
 def test_what_else_scenarios_depend_on(scenario: str, path: str) -> None:
     assert any(name == path or name.startswith(f"{path}/") for name in of_project(scenario))
+
+
+def test_the_roles_of_which_an_image_is_made_count_with_their_tasks() -> None:
+    settings = yaml.safe_load((PROJECT / "inventory/virtual/group_vars/all/image.yml").read_text())
+    assert settings["image_roles"]
+    tasks = {f"roles/{role}/tasks/{part}.yml" for role, parts in settings["image_roles"].items() for part in parts}
+    assert tasks <= of_project("provision_server")

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from testbed.run import LAB
 
 NAME = "fabric"
-PROGRAM = LAB / "fabric/virtual-fabric"
+PROGRAM, RELAY = LAB / "fabric/virtual-fabric", LAB / "fabric/relay.py"
 NODE_FILE = "var/lib/virtual-node/fabric"
 PORT = 7070
 MAC = "02:48:41:4c:ff:fe"  # always the same: nodes remember it while the container starts anew
@@ -110,6 +110,7 @@ def files(fabric: Fabric, nodes: Iterable[str], server: str) -> dict[str, tuple[
     """Return mode and content of the files in the fabric's container, by path."""
     return {
         "usr/local/sbin/virtual-fabric": (0o755, PROGRAM.read_bytes()),
+        "usr/local/libexec/virtual-fabric-relay": (0o644, RELAY.read_bytes()),
         "etc/virtual-fabric.json": (0o644, json.dumps(model(fabric, nodes, server), indent=1).encode()),
     }
 

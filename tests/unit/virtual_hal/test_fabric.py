@@ -82,6 +82,12 @@ def test_ibsim_gets_every_cable_at_both_of_its_ends(
     ]
 
 
+def test_the_container_has_the_relay_where_the_program_starts_it(small: fabric.Fabric, program: dict[str, Any]) -> None:
+    _, relay = fabric.files(small, ["hal01"], "10.64.0.254")[program["RELAY"].lstrip("/")]
+    assert relay == (PROGRAM.parent / "relay.py").read_bytes()
+    assert program["PORT"] == fabric.PORT
+
+
 def test_a_node_knows_where_the_fabric_is_and_who_it_is(small: fabric.Fabric) -> None:
     assert fabric.node_file(small, "hal01", "10.64.0.254") == (
         "IBSIM_SERVER_NAME=10.64.0.254\nIBSIM_SERVER_PORT=7070\nSIM_HOST=hal01\nDEVICE=mlx5_0\n"

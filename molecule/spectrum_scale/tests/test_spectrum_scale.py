@@ -276,6 +276,9 @@ def test_waiting_for_mounts_comes_to_an_end(node: Node) -> None:
     host.check_output("systemctl stop gpfs")
     said = host.run("hal-spectrum-scale mount 3 home=/home")
     assert said.rc == 1
-    assert "not mounted after 3 s: home: the daemon is down" in said.stderr
+    # On a busy machine the last question may be cut short by the end of the time.
+    assert re.match(
+        r"not mounted after 3 s: home: (the daemon is down|mmgetstate -Y did not answer within)", said.stderr
+    )
     host.check_output("systemctl start gpfs && hal-spectrum-scale mount 30 home=/home")
     assert host.mount_point("/home").exists

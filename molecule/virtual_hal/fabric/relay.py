@@ -2,7 +2,9 @@
 
 A program says of each request how long to wait and how often to ask again, and the kernel (ib_mad) keeps to that.
 libumad2sim, which stands where the kernel would be, does not: a request to a subnet manager that was just killed would
-never end. Runs in the container <instance>-fabric, as a child of virtual-fabric.
+never end. The relay is not told these times, and gives each request three tries in 3 s.
+
+Runs in the container <instance>-fabric, as a child of virtual-fabric.
 """
 
 from __future__ import annotations
@@ -51,7 +53,10 @@ class Asked(NamedTuple):
 
 
 class Controlled(NamedTuple):
-    """A word to ibsim's control port without an answer yet: whose (None: our own); of CONNECT also the program."""
+    """A word to ibsim's control port without an answer yet.
+
+    `address`: who sent it, None for the relay itself. `client`: the program that connects, None for other words.
+    """
 
     address: Address | None
     client: Client | None
@@ -70,7 +75,7 @@ class Relay:
         ]
         self._clients: dict[int, Client] = {}
         self._managers: set[int] = set()  # slots of subnet managers
-        # Sockets of programs that have gone. ibsim holds against the next program of the slot what an old one refuses.
+        # Of programs that have gone. They stay open: a refused packet makes ibsim disconnect the slot's next program.
         self._left: dict[int, socket.socket] = {}
         self._asked: dict[Key, Asked] = {}
         self._controlled: dict[socket.socket, Controlled] = {}
@@ -246,7 +251,7 @@ class Relay:
         return self._asked.pop(key, None) is not None
 
     def _to_client(self, slot: int, packet: bytes | bytearray) -> None:
-        """Send to a slot's program. It is forgotten once its node says that it has gone: so does ibsim, then."""
+        """Send to a slot's program. Once its node says that it has gone, it is forgotten; ibsim forgets it, too."""
         try:
             self._fronts[slot].send(packet)
         except ConnectionRefusedError:

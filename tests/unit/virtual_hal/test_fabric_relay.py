@@ -47,8 +47,17 @@ def bound(address: tuple[str, int]) -> socket.socket:
 MARKER = bound(("127.0.0.1", 0))
 
 
+@pytest.fixture(autouse=True)
+def on_one_processor() -> Iterator[None]:
+    """There, on the loopback device, a packet does not overtake another."""
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(every)})
+    yield
+    os.sched_setaffinity(0, every)
+
+
 def settle() -> None:
-    """What was sent before has arrived: on the loopback device a packet does not overtake another."""
+    """What was sent before has arrived."""
     MARKER.sendto(b"", MARKER.getsockname())
     MARKER.recv(1)
 
@@ -421,6 +430,7 @@ def test_programs_and_an_ibsim_that_have_gone_do_not_end_it(world: World) -> Non
     world.slots[0].send(mad(GET, 7))
     world.slots[0].send(mad(GET, 8))
     world.turn()
+    world.turn()
     assert told(world) == [(DISCONNECT, 0, 0)]
     other = world.connect(1)
     world.slots[1].close()
@@ -496,12 +506,19 @@ def test_the_next_program_of_a_slot_does_not_suffer_for_the_one_before(world: Wo
     assert waiting(new.data) == [mad(TRAP, 3)]
 
 
+@pytest.mark.timeout(HANGS)
 def test_it_says_when_it_is_ready() -> None:
-    command = [sys.executable, relay.__file__, FRONT[0], str(FRONT[1]), str(IBSIM[1])]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
-        assert running.stdout
-        assert running.stdout.readline() == b"ready\n"
-        running.terminate()
+    with contextlib.closing(bound((relay.HERE, 0))) as ibsim, contextlib.closing(bound((relay.HERE, 0))) as program:
+        command = [sys.executable, relay.__file__, FRONT[0], str(FRONT[1]), str(ibsim.getsockname()[1])]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE)
+        try:
+            assert running.stdout
+            assert running.stdout.readline() == b"ready\n"
+            program.sendto(control(DISCONNECT), FRONT)
+            assert ibsim.recv(512) == control(DISCONNECT)
+        finally:
+            running.kill()
+            running.communicate()
 
 
 def fabric_with(tmp_path: Path, code: str) -> subprocess.CompletedProcess[str]:

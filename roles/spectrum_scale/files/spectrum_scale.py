@@ -72,14 +72,16 @@ def mount(seconds, *wanted):
         left = end - time.time()
         if left <= 0:
             break
+        cut_short = left < SECONDS
         try:
             now = state(ask(["mmgetstate", "-Y"], min(left, SECONDS)))
-            said = "the daemon is %s" % now
+            said, cut_short = "the daemon is %s" % now, False
             if now == "active":
                 for name in missing:
                     ask(["mmmount", name], min(max(end - time.time(), 1), 4 * SECONDS))
         except (ScaleError, ScaleTextError) as error:
-            said = "%s" % error
+            if not said or not cut_short:  # what the end of the time cuts short says less than an answer before
+                said = "%s" % error
         time.sleep(1)
     sys.stderr.write("not mounted after %s s: %s%s\n" % (seconds, " ".join(missing), ": " + said if said else ""))
     return NOT_DONE

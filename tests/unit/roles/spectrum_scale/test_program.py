@@ -107,6 +107,23 @@ def test_no_mount_is_tried_while_the_daemon_is_not_active(
     assert capsys.readouterr().err == "not mounted after 40 s: home: the daemon is down\n"
 
 
+def test_the_answer_before_is_said_where_the_last_question_is_cut_short(
+    program: ModuleType, asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked.state, answer = "down", program.ask
+
+    def late(argv: list[str], seconds: float) -> str:
+        if asked.calls:
+            raise hal_scale_ask.ScaleError(f"no answer within {seconds} s")
+        return str(answer(argv, seconds))
+
+    monkeypatch.setattr(program, "ask", late)
+    assert program.main(["mount", "50", "home=/home"]) == 1
+    assert capsys.readouterr().err == "not mounted after 50 s: home: the daemon is down\n"
+    assert program.main(["mount", "41", "home=/home"]) == 1
+    assert capsys.readouterr().err == "not mounted after 41 s: home: no answer within 15 s\n"
+
+
 @pytest.mark.parametrize("argv", [[], ["nonsense"], ["--help"]])
 def test_without_a_command_the_words_for_it_are_shown(
     program: ModuleType, capsys: pytest.CaptureFixture[str], argv: list[str]

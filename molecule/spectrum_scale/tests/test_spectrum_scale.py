@@ -274,11 +274,8 @@ def test_waiting_for_mounts_comes_to_an_end(node: Node) -> None:
     """What a boot meets while the daemon is down."""
     host = node("hal02")
     host.check_output("systemctl stop gpfs")
-    said = host.run("hal-spectrum-scale mount 3 home=/home")
+    said = host.run("hal-spectrum-scale mount 30 home=/home")  # one of its questions is answered in time
     assert said.rc == 1
-    # On a busy machine the last question may be cut short by the end of the time.
-    assert re.match(
-        r"not mounted after 3 s: home: (the daemon is down|mmgetstate -Y did not answer within)", said.stderr
-    )
+    assert "not mounted after 30 s: home: the daemon is down" in said.stderr
     host.check_output("systemctl start gpfs && hal-spectrum-scale mount 30 home=/home")
     assert host.mount_point("/home").exists

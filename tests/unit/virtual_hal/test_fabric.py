@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import runpy
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fabric import relay
 from testbed import fabric
+
+from tests.unit.virtual_hal.fabric.world import DISCONNECT, FRONT, HANGS, bound, control
 
 PROGRAM = Path(__file__).parents[3] / "molecule/virtual_hal/fabric/virtual-fabric"
 EDR1 = {"name": "edr1", "guid": "0x0248414c03010000", "ports": 36}
@@ -160,3 +166,44 @@ def test_an_answer_that_was_lost_is_asked_for_again(program: dict[str, Any], mon
     program["slow"](link, "hal01", 56)
     assert link.speed == "14.0625"
     assert link.looks > link.unread
+
+
+@pytest.mark.timeout(HANGS)
+def test_it_says_when_it_is_ready() -> None:
+    with contextlib.closing(bound((relay.HERE, 0))) as ibsim, contextlib.closing(bound((relay.HERE, 0))) as program:
+        command = [sys.executable, relay.__file__, FRONT[0], str(FRONT[1]), str(ibsim.getsockname()[1])]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE)
+        try:
+            assert running.stdout
+            assert running.stdout.readline() == b"ready\n"
+            program.sendto(control(DISCONNECT), FRONT)
+            assert ibsim.recv(512) == control(DISCONNECT)
+        finally:
+            running.kill()
+            running.communicate()
+
+
+def fabric_with(tmp_path: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Let the fabric start a relay that is this code, and then serve on."""
+    (tmp_path / "relay").write_text(code)
+    lines = [
+        "import runpy, sys, time",
+        "program = runpy.run_path(sys.argv[1], run_name='virtual_fabric')",
+        "program['relay'].__globals__['RELAY'] = sys.argv[2]",
+        "program['relay']('127.0.0.1')",
+        f"time.sleep({2 * HANGS})",
+    ]
+    command = [sys.executable, "-c", "\n".join(lines), str(PROGRAM), str(tmp_path / "relay")]
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANGS, check=False)
+
+
+def test_the_fabric_ends_with_its_relay(tmp_path: Path) -> None:
+    ended = fabric_with(tmp_path, "print('ready', flush=True)\nraise SystemExit(3)")
+    assert (ended.returncode, ended.stderr) == (1, "the relay to ibsim ended, with status 3\n")
+
+
+def test_the_fabric_does_not_start_without_its_relay(tmp_path: Path) -> None:
+    ended = fabric_with(tmp_path, "raise SystemExit('no such address')")
+    assert ended.returncode == 1
+    assert "no such address\n" in ended.stderr
+    assert "the relay to ibsim did not start: " in ended.stderr
